@@ -1,0 +1,26 @@
+"""Everything that must hold before a change lands: format, lint, types, tests. Extra arguments go to pytest."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CHECKS = (
+    ("ruff", "format", "--check", "."),
+    ("ruff", "check", "."),
+    ("mypy",),
+    ("pytest", "-q", *sys.argv[1:]),
+)
+
+
+def main() -> int:
+    for check in CHECKS:
+        print("$", *check, flush=True)
+        status = subprocess.run([sys.executable, "-m", *check], cwd=ROOT).returncode
+        if status:
+            return status
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
