@@ -1,0 +1,181 @@
+"""Who listens to whom: the edges of a graph, sorted by listener.
+
+Every later stage (scores, attention, aggregation, penalties) works on this one order, so a score always
+stands beside the edge that it belongs to. Self-loops are added here, once.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
+
+from ..errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Transposed:
+    """The same entries sorted by source. `perm[k]` is the place of entry k in the forward order."""
+
+    rowptr: Tensor  # [num_src + 1]
+    row: Tensor  # [entries] target of each entry
+    perm: Tensor  # [entries]
+
+
+@dataclass(frozen=True, eq=False)
+class Adjacency:
+    """Entries in CSR order: node `i` listens to `col[rowptr[i]:rowptr[i + 1]]`.
+
+    `perm[e]` is the place of entry `e` in the user's own list of edges, self-loops removed (if the graph
+    stage was asked to add them) and the added ones appended, which is the order PyG's GATConv returns.
+    Where sources and targets are the same kind of node, target `i` is source `i`: the targets come first.
+    """
+
+    rowptr: Tensor  # [num_dst + 1]
+    col: Tensor  # [entries]
+    perm: Tensor  # [entries]
+    num_src: int
+    kept: Tensor | None = None  # user's columns that survived the removal of self-loops; None = all of them
+    num_loops: int = 0  # how many self-loops were appended
+
+    @property
+    def num_dst(self) -> int:
+        return self.rowptr.numel() - 1
+
+    @property
+    def num_entries(self) -> int:
+        return self.col.numel()
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """|N_i|, the self-loop included. [num_dst]"""
+        return self.rowptr.diff()
+
+    @cached_property
+    def row(self) -> Tensor:
+        """Target of each entry. [entries]"""
+        targets = torch.arange(self.num_dst, device=self.rowptr.device)
+        return targets.repeat_interleave(self.degree, output_size=self.num_entries)
+
+    @cached_property
+    def transposed(self) -> Transposed:
+        by_source = torch.sort(self.col, stable=True)
+        rowptr = _pointers(by_source.values, self.num_src)
+        return Transposed(rowptr, self.row[by_source.indices], by_source.indices)
+
+    @cached_property
+    def simple(self) -> Tensor:
+        """Which entries are the ones of the paper's A: no self-loops, parallel edges counted once. [entries]"""
+        first = torch.ones(self.num_entries, dtype=torch.bool, device=self.col.device)
+        if self.num_entries:
+            first[1:] = (self.row[1:] != self.row[:-1]) | (self.col[1:] != self.col[:-1])
+        return first & (self.row != self.col)
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """The edges attended to, in the user's order with added self-loops at the end. [2, entries]"""
+        edges = torch.empty(2, self.num_entries, dtype=torch.long, device=self.col.device)
+        edges[:, self.perm] = torch.stack([self.col, self.row])
+        return edges
+
+    def to_user_order(self, per_entry: Tensor) -> Tensor:
+        """Rows of a per-entry tensor, rearranged to stand beside `edge_index`."""
+        out = torch.empty_like(per_entry)
+        out[self.perm] = per_entry
+        return out
+
+    def from_user_order(self, per_edge: Tensor, loop_value: Tensor) -> Tensor:
+        """A tensor with one row per edge of the user, plus `loop_value` ([num_loops, ...]), in entry order."""
+        kept = per_edge if self.kept is None else per_edge[self.kept]
+        return torch.cat([kept, loop_value.to(kept.dtype)])[self.perm]
+
+    def to(self, device: torch.device | str) -> "Adjacency":
+        kept = None if self.kept is None else self.kept.to(device)
+        moved = (self.rowptr.to(device), self.col.to(device), self.perm.to(device))
+        return replace(self, rowptr=moved[0], col=moved[1], perm=moved[2], kept=kept)
+
+
+def adjacency(
+    edges: Tensor | Adjacency,
+    num_nodes: int | tuple[int, int],
+    *,
+    self_loops: bool = True,
+    flow: str = "source_to_target",
+) -> Adjacency:
+    """Sort edges by listener.
+
+    Args:
+        edges: `[2, E]` integer tensor (PyG's `edge_index` or `EdgeIndex`; row 0 speaks, row 1 listens), a
+            torch sparse adjacency (PyG's transposed convention: row listens, column speaks), or an
+            `Adjacency`, which is returned as it is.
+        num_nodes: number of nodes, or (sources, targets) of a bipartite graph.
+        self_loops: replace any self-loops by exactly one per node.
+        flow: PyG's message-passing direction.
+    """
+    num_src, num_dst = (num_nodes, num_nodes) if isinstance(num_nodes, int) else num_nodes
+    if isinstance(edges, Adjacency):
+        if (edges.num_src, edges.num_dst) != (num_src, num_dst):
+            raise InputError(
+                f"graph: it has {edges.num_src} sources and {edges.num_dst} targets, but the features have "
+                f"{num_src} and {num_dst} rows; pass the features of exactly these nodes"
+            )
+        return edges
+    src, dst = _endpoints(edges, flow)
+    _check_ids(src, num_src, "source")
+    _check_ids(dst, num_dst, "target")
+    kept = None
+    if self_loops:
+        if num_src != num_dst:
+            raise InputError(
+                f"add_self_loops=True: the graph is bipartite ({num_src} sources, {num_dst} targets), so a node "
+                "has no loop to itself; pass add_self_loops=False"
+            )
+        src, dst, kept = _replace_loops(src, dst, num_dst)
+    # One key keeps rows sorted by source too, so neighbours are read in memory order.
+    order = torch.sort(dst * num_src + src, stable=True).indices
+    return Adjacency(
+        rowptr=_pointers(dst[order], num_dst),
+        col=src[order],
+        perm=order,
+        num_src=num_src,
+        kept=kept,
+        num_loops=num_dst if self_loops else 0,
+    )
+
+
+def _endpoints(edges: Tensor, flow: str) -> tuple[Tensor, Tensor]:
+    if is_torch_sparse_tensor(edges):
+        edges = to_edge_index(edges)[0].flip(0)  # PyG's adj_t: the row listens to the column
+    if not isinstance(edges, Tensor) or edges.dim() != 2 or edges.size(0) != 2:
+        found = f"shape {tuple(edges.shape)}" if isinstance(edges, Tensor) else type(edges).__name__
+        raise InputError(f"edge_index: expected an integer tensor of shape [2, edges], got {found}")
+    if edges.is_floating_point() or edges.dtype == torch.bool:
+        raise InputError(f"edge_index: expected integer node ids, got {edges.dtype}; convert it with .long()")
+    edges = edges.as_subclass(Tensor).long()
+    return (edges[0], edges[1]) if flow == "source_to_target" else (edges[1], edges[0])
+
+
+def _check_ids(ids: Tensor, count: int, side: str) -> None:
+    if ids.numel() == 0:
+        return
+    low, high = int(ids.min()), int(ids.max())
+    if low < 0 or high >= count:
+        raise InputError(
+            f"edge_index: {side} id {low if low < 0 else high} is out of range for {count} nodes; "
+            "ids run from 0 to nodes - 1, and isolated nodes count too"
+        )
+
+
+def _replace_loops(src: Tensor, dst: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor | None]:
+    proper = src != dst
+    kept = None if bool(proper.all()) else proper.nonzero().squeeze(1)
+    if kept is not None:
+        src, dst = src[kept], dst[kept]
+    loops = torch.arange(num_nodes, device=src.device)
+    return torch.cat([src, loops]), torch.cat([dst, loops]), kept
+
+
+def _pointers(sorted_ids: Tensor, count: int) -> Tensor:
+    counts = torch.bincount(sorted_ids, minlength=count)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
