@@ -1,4 +1,4 @@
-"""Everything that must hold before a change lands: format, lint, types, tests. Extra arguments go to pytest."""
+"""What must hold before a change lands: format, lint, types, tests. Extra arguments go to pytest."""
 
 import subprocess
 import sys

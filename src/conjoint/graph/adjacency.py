@@ -66,7 +66,7 @@ class Adjacency:
 
     @cached_property
     def simple(self) -> Tensor:
-        """Which entries are the ones of the paper's A: no self-loops, parallel edges counted once. [entries]"""
+        """Which entries are those of the paper's A: no self-loops, parallel edges once. [entries]"""
         first = torch.ones(self.num_entries, dtype=torch.bool, device=self.col.device)
         if self.num_entries:
             first[1:] = (self.row[1:] != self.row[:-1]) | (self.col[1:] != self.col[:-1])
@@ -86,7 +86,7 @@ class Adjacency:
         return out
 
     def from_user_order(self, per_edge: Tensor, loop_value: Tensor) -> Tensor:
-        """A tensor with one row per edge of the user, plus `loop_value` ([num_loops, ...]), in entry order."""
+        """One row per edge of the user, then `loop_value` ([num_loops, ...]), in entry order."""
         kept = per_edge if self.kept is None else per_edge[self.kept]
         return torch.cat([kept, loop_value.to(kept.dtype)])[self.perm]
 
@@ -128,8 +128,8 @@ def adjacency(
     if self_loops:
         if num_src != num_dst:
             raise InputError(
-                f"add_self_loops=True: the graph is bipartite ({num_src} sources, {num_dst} targets), so a node "
-                "has no loop to itself; pass add_self_loops=False"
+                f"add_self_loops=True: the graph is bipartite ({num_src} sources, {num_dst} targets), so a "
+                "node has no loop to itself; pass add_self_loops=False"
             )
         src, dst, kept = _replace_loops(src, dst, num_dst)
     # One key keeps rows sorted by source too, so neighbours are read in memory order.

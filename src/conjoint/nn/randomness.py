@@ -29,7 +29,7 @@ def keep_mask(seed: Tensor, count: int, dropout: float) -> Tensor:
 
 
 def _mix(word: Tensor) -> Tensor:
-    """The 32-bit finaliser "lowbias32" (C. Wellons, public domain): multiply and xorshift, nearly unbiased."""
+    """The 32-bit finaliser "lowbias32" (C. Wellons, public domain): multiply and xorshift."""
     word = word ^ (word >> 16)
     word = (word * 0x7FEB352D) & _WORD
     word = word ^ (word >> 15)

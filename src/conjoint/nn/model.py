@@ -1,0 +1,54 @@
+"""What training, evaluation and the estimators ask of a model: five methods."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class NodeModel(nn.Module):
+    """A network that gives every node of one graph a row of class logits.
+
+    `graph` is whatever `prepare` returned: made once, handed to every later call.
+    `reach` is the number of hops from which a node's logits draw; a model that sets it also accepts a
+    `Field` (see `conjoint.graph.field`) in place of the whole graph. None: only the whole graph will do.
+    """
+
+    reach: int | None = None
+
+    def prepare(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> Any:
+        """The graph in the form that this model works on."""
+        return edge_index
+
+    def forward(self, x: Tensor, graph: Any) -> Tensor:
+        """Logits. [nodes, features] -> [targets, classes]"""
+        raise NotImplementedError
+
+    def embed(self, x: Tensor, graph: Any) -> Tensor:
+        """The last hidden representation of each node. -> [targets, hidden]"""
+        raise NotImplementedError
+
+    def penalty(self, graph: Any) -> Tensor:
+        """The intervention's loss over the whole graph, zero where there is none."""
+        return next(self.parameters()).new_zeros(())
+
+    def predict_and_penalise(self, x: Tensor, graph: Any, whole: Any = None) -> tuple[Tensor, Tensor]:
+        """Logits and penalty of one training step, sharing what the two have in common.
+
+        `whole` is the whole graph where `graph` is only a field of it: the penalty always covers all of it.
+        """
+        return self(x, graph), self.penalty(graph if whole is None else whole)
+
+    def structural_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the interventions (the factors V), which get a weight decay of their own."""
+        return []
+
+    @torch.no_grad()
+    def probabilities(self, x: Tensor, graph: Any) -> Tensor:
+        """Class probabilities without dropout. -> [targets, classes]"""
+        was_training = self.training
+        self.eval()
+        try:
+            return self(x, graph).softmax(dim=-1)
+        finally:
+            self.train(was_training)
