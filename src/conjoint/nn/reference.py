@@ -38,9 +38,7 @@ def edge_dot(adj: Adjacency, left: Tensor, right: Tensor) -> Tensor:
 
 def spread(adj: Adjacency, factors: Tensor) -> Tensor:
     """A^T V with the paper's A (no self-loops, parallel edges once). [num_dst, r] -> [num_src, r]"""
-    entries = adj.simple.nonzero().squeeze(1)
-    out = factors.new_zeros(adj.num_src, factors.size(1))
-    return out.index_add(0, adj.col[entries], factors[adj.row[entries]])
+    return _Spread.apply(adj, factors)
 
 
 def attention(
@@ -171,6 +169,24 @@ class _EdgeDot(torch.autograd.Function):
         d_left = _spmm(adj.rowptr, adj.col, grad, right, (adj.num_dst, adj.num_src))
         d_right = _spmm(back.rowptr, back.row, grad[back.perm], left, (adj.num_src, adj.num_dst))
         return None, d_left, d_right
+
+
+class _Spread(torch.autograd.Function):
+    """A^T V through one sparse product each way: no gathered rows."""
+
+    @staticmethod
+    def forward(ctx: Any, adj: Adjacency, factors: Tensor) -> Tensor:
+        ctx.adj = adj
+        back = adj.transposed
+        value = adj.simple[back.perm].to(factors.dtype)
+        return _spmm(back.rowptr, back.row, value, factors, (adj.num_src, adj.num_dst))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
+        adj: Adjacency = ctx.adj
+        value = adj.simple.to(grad.dtype)
+        return None, _spmm(adj.rowptr, adj.col, value, grad, (adj.num_dst, adj.num_src))
 
 
 class _SparseProject(torch.autograd.Function):
