@@ -1,0 +1,115 @@
+"""Benchmarks that come as plain arrays or tables: Coauthor CS, ogbn-arxiv, the authors' release."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from conjoint.data.npz import read_arrays
+from conjoint.data.planetoid import CLASS_NAMES
+from conjoint.data.raw import RawGraph
+from conjoint.errors import InputError
+
+# The .npz holds them as a pickled array, which is not opened; a test reads the same words in its bytes.
+COAUTHOR_CLASSES = [
+    "bioinformatics",
+    "machine_learning",
+    "computer_vision",
+    "NLP",
+    "graphics",
+    "networks",
+    "security",
+    "databases",
+    "data_mining",
+    "game_theory",
+    "HCI",
+    "information_theory",
+    "medical_informatics",
+    "robotics",
+    "theoretical_cs",
+]
+
+# arXiv's cs.* categories in the order of OGB's label numbers.
+ARXIV_CODES = (
+    "NA MM LO CY CR DC HC CE NI CC AI MA GL NE SC AR CV GR ET SY "
+    "CG OH PL SE LG SD SI RO IT PF CL IR MS FL DS OS GT DB DL DM"
+)
+
+RELEASE_FILES = {"cora": "cora.npz", "citeseer": "cite.npz", "pubmed": "pubmed.npz"}
+
+
+def read_coauthor(folder: Path) -> RawGraph:
+    """Coauthor CS of "Pitfalls of Graph Neural Network Evaluation"; features are keyword counts."""
+    path = folder / "ms_academic_cs.npz"
+    held = read_arrays(path, skip=("class_names",))
+    adjacency = _csr(held, "adj", path).tocoo()
+    return RawGraph(
+        source=adjacency.row,
+        target=adjacency.col,
+        labels=held["labels"],
+        node_ids=held["node_names"],
+        class_names=COAUTHOR_CLASSES,
+        x=_csr(held, "attr", path),
+    )
+
+
+def read_release(folder: Path, name: str) -> RawGraph:
+    """``name`` as the paper's authors released it, with the ranges they trained and tested on."""
+    path = folder / RELEASE_FILES[name]
+    held = read_arrays(path)
+    source, target = held["edges"].T
+    return RawGraph(
+        source=source,
+        target=target,
+        labels=held["y"],
+        node_ids=np.arange(len(held["y"])),
+        class_names=CLASS_NAMES[name],
+        x=_csr(held, "x", path),
+        splits={"released": (held["train"], held["valid"], held["test"])},
+        notes=["as the paper's authors released it"],
+    )
+
+
+def read_arxiv(folder: Path) -> RawGraph:
+    """ogbn-arxiv from OGB's raw tables; ``x`` is None where node-feat.csv.gz is absent."""
+    edges = _table(folder / "raw/edge.csv.gz")
+    labels = _table(folder / "raw/node-label.csv.gz")[:, 0]
+    features = folder / "raw/node-feat.csv.gz"
+    parts = (_table(folder / f"split/time/{part}.csv.gz")[:, 0] for part in ("train", "valid", "test"))
+    train, val, test = parts
+    return RawGraph(
+        source=edges[:, 0],
+        target=edges[:, 1],
+        labels=labels,
+        node_ids=np.arange(len(labels)),
+        class_names=[f"cs.{code}" for code in ARXIV_CODES.split()],
+        x=_table(features, number="Float32") if features.is_file() else None,
+        time=_table(folder / "raw/node_year.csv.gz")[:, 0],
+        splits={"time": (train, val, test)},
+        notes=[] if features.is_file() else [f"{features} is absent: no word features"],
+    )
+
+
+def _csr(held: dict[str, npt.NDArray[Any]], prefix: str, path: Path) -> sp.csr_matrix:
+    try:
+        parts = tuple(held[f"{prefix}_{part}"] for part in ("data", "indices", "indptr"))
+        matrix = sp.csr_matrix(parts, shape=tuple(held[f"{prefix}_shape"].tolist()))
+        matrix.check_format()
+    except (KeyError, ValueError, TypeError) as error:
+        raise InputError(
+            f"{path}: {prefix}_* do not form a sparse matrix ({error}); fetch the file again"
+        ) from None
+    return matrix
+
+
+def _table(path: Path, number: str = "Int64") -> npt.NDArray[Any]:
+    """A gzipped table of numbers without a header."""
+    import polars as pl
+
+    try:
+        frame = pl.read_csv(path, has_header=False).cast(getattr(pl, number))
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(f"{path} is not a gzipped table of numbers ({str(error).splitlines()[0]})") from None
+    return frame.to_numpy()

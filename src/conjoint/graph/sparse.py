@@ -1,0 +1,81 @@
+"""Sparse features as torch CSR tensors: the one place that makes them, so torch's notices are met once."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+
+def csr_tensor(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, int]) -> Tensor:
+    """A checked ``torch.sparse_csr`` tensor.
+
+    torch says once per process that CSR is in beta; only that notice is silenced. The index check is on,
+    since a bad index would be read out of bounds by every later product.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message="Sparse CSR tensor support is in beta", category=UserWarning
+        )
+        return torch.sparse_csr_tensor(crow, col, values, size, check_invariants=True)
+
+
+def to_csr(matrix: Any) -> Tensor:
+    """SciPy sparse (any format) or dense array -> float32 CSR tensor, columns sorted, no stored zeros."""
+    m = sp.csr_matrix(matrix, dtype=np.float32)
+    if m is matrix or np.shares_memory(m.data, getattr(matrix, "data", np.empty(0))):
+        m = m.copy()  # the next three lines work in place
+    m.sum_duplicates()
+    m.eliminate_zeros()
+    m.sort_indices()
+    return csr_tensor(
+        torch.from_numpy(m.indptr.astype(np.int64)),
+        torch.from_numpy(m.indices.astype(np.int64)),
+        torch.from_numpy(m.data),
+        (int(m.shape[0]), int(m.shape[1])),
+    )
+
+
+def to_scipy(x: Tensor) -> sp.csr_matrix:
+    """CSR or dense tensor -> SciPy CSR matrix of the same values."""
+    if x.layout != torch.sparse_csr:
+        return sp.csr_matrix(x.detach().cpu().numpy())
+    parts = (x.values(), x.col_indices(), x.crow_indices())
+    return sp.csr_matrix(tuple(p.detach().cpu().numpy() for p in parts), shape=(x.size(0), x.size(1)))
+
+
+def rows(x: Tensor, index: Tensor) -> Tensor:
+    """``x[index]`` for a dense or CSR tensor (torch has no row selection for CSR)."""
+    if x.layout != torch.sparse_csr:
+        return x[index]
+    crow, col, values = x.crow_indices(), x.col_indices(), x.values()
+    counts = (crow[1:] - crow[:-1])[index]
+    new_crow = torch.zeros(index.numel() + 1, dtype=crow.dtype, device=crow.device)
+    torch.cumsum(counts, 0, out=new_crow[1:])
+    # Entry k of the result stands at (start of its row in x) + (place within that row).
+    shift = torch.repeat_interleave(crow[:-1][index] - new_crow[:-1], counts)
+    take = torch.arange(shift.numel(), device=crow.device) + shift
+    return csr_tensor(new_crow, col[take], values[take], (index.numel(), x.size(1)))
+
+
+def density(x: Tensor) -> float:
+    """Share of non-zero entries (0 for a tensor without entries)."""
+    if x.numel() == 0:
+        return 0.0
+    stored = x.values() if x.layout == torch.sparse_csr else x
+    return int(torch.count_nonzero(stored)) / x.numel()
+
+
+def row_normalise(x: Tensor) -> Tensor:
+    """Divide each row by its sum; a row that sums to 0 stays as it is. Dense stays dense, CSR stays CSR."""
+    if x.layout != torch.sparse_csr:
+        total = x.sum(dim=1, keepdim=True)
+        return x / torch.where(total == 0, torch.ones_like(total), total)
+    crow, values = x.crow_indices(), x.values()
+    counts = crow[1:] - crow[:-1]
+    row = torch.repeat_interleave(torch.arange(x.size(0), device=x.device), counts)
+    total = values.new_zeros(x.size(0)).index_add_(0, row, values)
+    total[total == 0] = 1
+    return csr_tensor(crow, x.col_indices(), values / total[row], (x.size(0), x.size(1)))

@@ -1,0 +1,15 @@
+"""What every test may ask for."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder with the benchmarks' raw files; tests that need it are skipped where it is not named."""
+    folder = os.environ.get("CONJOINT_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("CONJOINT_DATA names no folder with the benchmarks' raw files")
+    return Path(folder)
