@@ -38,6 +38,7 @@ class Adjacency:
     num_src: int
     kept: Tensor | None = None  # user's columns that survived the removal of self-loops; None = all of them
     num_loops: int = 0  # how many self-loops were appended
+    num_dropped: int = 0  # how many of the user's own self-loops were removed
 
     @property
     def num_dst(self) -> int:
@@ -46,6 +47,11 @@ class Adjacency:
     @property
     def num_entries(self) -> int:
         return self.col.numel()
+
+    @property
+    def num_edges(self) -> int:
+        """How many edges the user gave."""
+        return self.num_entries - self.num_loops + self.num_dropped
 
     @cached_property
     def degree(self) -> Tensor:
@@ -124,7 +130,7 @@ def adjacency(
     src, dst = _endpoints(edges, flow)
     _check_ids(src, num_src, "source")
     _check_ids(dst, num_dst, "target")
-    kept = None
+    num_edges, kept = src.numel(), None
     if self_loops:
         if num_src != num_dst:
             raise InputError(
@@ -141,6 +147,7 @@ def adjacency(
         num_src=num_src,
         kept=kept,
         num_loops=num_dst if self_loops else 0,
+        num_dropped=0 if kept is None else num_edges - kept.numel(),
     )
 
 

@@ -1,0 +1,140 @@
+"""From logits and structural scores to conjoint attention weights (Eq. 4-8), and how they leave a layer."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from ..graph.adjacency import Adjacency
+from . import ops
+
+
+class Structure:
+    """Structural scores C_ij of one graph and one step, shared by all layers and heads."""
+
+    def __init__(self, adj: Adjacency, score: Tensor) -> None:
+        self.adj, self.score = adj, score  # score: [entries]
+
+    @cached_property
+    def attention(self) -> Tensor:
+        """Eq. 5: s_ij. [entries]"""
+        return ops.edge_softmax(self.adj, self.score.unsqueeze(1)).squeeze(1)
+
+    def first(self, adj: Adjacency) -> "Structure":
+        """The part for the first rows of the graph, as the later layers of a receptive field need it."""
+        if adj.num_entries == self.adj.num_entries:
+            return self
+        part = Structure(adj, self.score[: adj.num_entries])
+        part.__dict__["attention"] = self.attention[: adj.num_entries]
+        return part
+
+
+@dataclass(frozen=True, eq=False)
+class Logits:
+    """Feature attention before the softmax: LeakyReLU(a_dst_i + a_src_j + edge_ij)."""
+
+    a_src: Tensor  # [sources, heads]
+    a_dst: Tensor | None  # [targets, heads]
+    edge: Tensor | None  # [entries, heads]
+    negative_slope: float
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Attention weights and their parts, in entry order."""
+
+    alpha: Tensor  # [entries, heads]
+    feature: Tensor | None = None  # [entries, heads]: f_ij
+    structural: Tensor | None = None  # [entries]: s_ij
+    mix: Tensor | None = None  # [heads, 2]: r_f, r_s
+
+    def in_user_order(self, adj: Adjacency) -> "ConjointAttention":
+        def moved(part: Tensor | None) -> Tensor | None:
+            return None if part is None else adj.to_user_order(part)
+
+        return ConjointAttention(
+            adj.edge_index,
+            adj.to_user_order(self.alpha),
+            feature=moved(self.feature),
+            structural=moved(self.structural),
+            mix=self.mix,
+        )
+
+
+def conjoint_weights(
+    adj: Adjacency,
+    logits: Logits | None,
+    structure: Structure | None,
+    mix: Tensor | None,
+    heads: int,
+    with_parts: bool = False,
+) -> Weights:
+    """Eq. 7 if `mix` is given, Eq. 8 if only logits and structure are; else the one part there is.
+
+    `with_parts` also works out f and s where the strategy itself does not need them.
+    """
+    if logits is None:
+        assert structure is not None
+        alpha = structure.attention.unsqueeze(1).expand(-1, heads).contiguous()
+        return Weights(alpha, structural=structure.attention)
+    if structure is None:
+        alpha = _attention(adj, logits, None, None)[0]
+        return Weights(alpha, feature=alpha)
+    if mix is not None:
+        alpha, feature = _attention(adj, logits, structure.attention, mix)
+        return Weights(alpha, feature, structure.attention, mix)
+    alpha = _attention(adj, logits, structure.score, None)[0]
+    if not with_parts:
+        return Weights(alpha)
+    return Weights(alpha, _attention(adj, logits, None, None)[0], structure.attention)
+
+
+def _attention(
+    adj: Adjacency, logits: Logits, structure: Tensor | None, mix: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    return ops.attention(
+        adj,
+        logits.a_src,
+        logits.a_dst,
+        logits.edge,
+        None if structure is None else structure.to(logits.a_src.dtype).unsqueeze(1),
+        mix,
+        logits.negative_slope,
+        explicit=structure is not None and mix is None,
+    )
+
+
+class ConjointAttention(tuple[Tensor, Tensor]):
+    """`(edge_index, alpha)`, as PyG's GATConv returns it, with the parts of alpha as attributes.
+
+    All weights are before dropout, so those of one listener sum to 1. Rows stand beside `edge_index`: the
+    user's edges in the user's order, then the self-loops that the layer added.
+    """
+
+    edge_index: Tensor  # [2, edges]
+    conjoint: Tensor  # [edges, heads]: alpha, what the layer aggregates with
+    feature: Tensor | None  # [edges, heads]: f_ij (Eq. 4)
+    structural: Tensor | None  # [edges]: s_ij (Eq. 5)
+    mix: Tensor | None  # [heads, 2]: r_f, r_s (Eq. 6); implicit strategy only
+
+    def __new__(cls, edge_index: Tensor, alpha: Tensor, **parts: Tensor | None) -> "ConjointAttention":
+        return super().__new__(cls, (edge_index, alpha))
+
+    def __init__(
+        self,
+        edge_index: Tensor,
+        alpha: Tensor,
+        *,
+        feature: Tensor | None = None,
+        structural: Tensor | None = None,
+        mix: Tensor | None = None,
+    ) -> None:
+        self.edge_index, self.conjoint = edge_index, alpha
+        self.feature, self.structural, self.mix = feature, structural, mix
+
+    def sums(self) -> Tensor:
+        """The weights of each listener added up, 1 for every listener with an edge. [targets, heads]"""
+        targets = self.edge_index[1]
+        out = self.conjoint.new_zeros(int(targets.max()) + 1 if targets.numel() else 0, self.conjoint.size(1))
+        return torch.index_add(out, 0, targets, self.conjoint)

@@ -1,0 +1,228 @@
+"""Graph conjoint attention networks: layers of CATConv over one shared intervention."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import InputError
+from ..graph.adjacency import Adjacency, adjacency
+from ..graph.field import Field
+from . import checks, ops
+from .attention import ConjointAttention, Structure
+from .conv import CATConv, Strategy
+from .interventions import EdgeScores, Intervention
+from .model import NodeModel
+from .randomness import draw_seed
+
+ACTIVATIONS = ("elu", "relu")
+NORMS = ("batch", "none")
+
+
+class CAT(NodeModel):
+    """The network of the paper: hidden layers with concatenated heads, an output layer with averaged heads.
+
+    `CAT(1433, 8, 7, intervention=MatrixFactorization(2708, 7))` is CAT-I-MF on Cora. Without an intervention
+    and with `self_term=False` it is GAT. The variant for OGB-Arxiv is `CAT(128, 256, 40, heads=3,
+    out_heads=3, residual=True, norm="batch", bias="output", per_head=False, intervention=...)`.
+
+    Args:
+        in_channels: number of input features.
+        hidden_channels: size of each head in the hidden layers.
+        out_channels: number of classes.
+        intervention: an `Intervention`, or one number per edge as a tensor; None for feature attention alone.
+        strategy: how it joins the feature attention: "implicit", "explicit" or "structural".
+        num_layers: number of layers, 2 in the paper.
+        heads: attention heads of the hidden layers.
+        out_heads: attention heads of the output layer, averaged.
+        dropout: on the input and the hidden units of every layer.
+        attention_dropout: on the attention weights; the same as `dropout` by default.
+        self_term, self_dropout, per_head: see `CATConv`.
+        residual: add a linear map of each layer's input to its output, one per head.
+        norm: "batch" or "none", after every hidden layer.
+        bias: "none", "output" (only the last layer) or "all".
+        activation: "elu" or "relu".
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        *,
+        intervention: Intervention | Tensor | None = None,
+        strategy: Strategy = "implicit",
+        num_layers: int = 2,
+        heads: int = 8,
+        out_heads: int = 1,
+        dropout: float = 0.6,
+        attention_dropout: float | None = None,
+        self_term: bool = True,
+        self_dropout: float = 0.0,
+        per_head: bool = True,
+        residual: bool = False,
+        norm: str = "none",
+        bias: str = "none",
+        activation: str = "elu",
+    ) -> None:
+        super().__init__()
+        checks.positive(num_layers=num_layers, hidden_channels=hidden_channels, out_channels=out_channels)
+        checks.share(dropout=dropout)
+        checks.one_of("activation", activation, ACTIVATIONS)
+        checks.one_of("norm", norm, NORMS)
+        checks.one_of("bias", bias, ("none", "output", "all"))
+        self.intervention = EdgeScores(intervention) if isinstance(intervention, Tensor) else intervention
+        self.dropout, self.activation = dropout, activation
+        serves_parts = self.intervention is None or self.intervention.serves_parts
+        self.reach = num_layers if serves_parts else None
+        # The layers take their scores from `structure`, so they hold no intervention, only its presence.
+        layer_options: dict[str, Any] = {
+            "dropout": dropout if attention_dropout is None else attention_dropout,
+            "strategy": strategy,
+            "intervention": None if self.intervention is None else _Shared(),
+            "self_term": self_term,
+            "self_dropout": self_dropout,
+            "per_head": per_head,
+            "residual": "per-head" if residual else False,
+        }
+        self.convs = nn.ModuleList()
+        self.norms = nn.ModuleList()
+        width = in_channels
+        for _ in range(num_layers - 1):
+            self.convs.append(CATConv(width, hidden_channels, heads, bias=bias == "all", **layer_options))
+            width = hidden_channels * heads
+            self.norms.append(nn.BatchNorm1d(width) if norm == "batch" else nn.Identity())
+        self.convs.append(
+            CATConv(width, out_channels, out_heads, concat=False, bias=bias != "none", **layer_options)
+        )
+        self._checked: tuple[Tensor, int] | None = None
+        self._prepared: tuple[Tensor, int, int, Adjacency] | None = None
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew, those of the intervention included."""
+        for module in (*self.convs, *self.norms, self.intervention):
+            if hasattr(module, "reset_parameters"):
+                module.reset_parameters()
+
+    def prepare(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> Adjacency:
+        """The graph with one self-loop per node, sorted by listener; the last one is kept."""
+        version = -1 if edge_index.is_inference() else edge_index._version
+        if self._prepared is not None and version >= 0:
+            seen, seen_version, seen_nodes, kept = self._prepared
+            if seen is edge_index and (seen_version, seen_nodes) == (version, num_nodes):
+                return kept
+        made = adjacency(edge_index, num_nodes)
+        self._prepared = (edge_index, version, num_nodes, made)
+        return made
+
+    def forward(
+        self, x: Tensor, graph: Tensor | Adjacency | Field, *, structure: Structure | None = None
+    ) -> Tensor:
+        """Logits. [nodes, in_channels] -> [targets, out_channels]
+
+        `graph` is PyG's edge_index (or a sparse adjacency), an `Adjacency`, or the `Field` that the rows of x
+        belong to. `structure` is what `self.structure` returned for them, if it is at hand already.
+        """
+        layers = self._layers(x, graph)
+        structure = self.structure(x, graph) if structure is None else structure
+        hidden = self._hidden(x, layers, structure)
+        return self.convs[-1](hidden, layers[-1], score=structure)
+
+    def embed(self, x: Tensor, graph: Tensor | Adjacency | Field) -> Tensor:
+        """What the output layer reads: the last hidden layer. -> [nodes, heads * hidden]"""
+        return self._hidden(x, self._layers(x, graph), self.structure(x, graph))
+
+    def structure(self, x: Tensor, graph: Tensor | Adjacency | Field) -> Structure | None:
+        """The structural scores of this step, computed once for all layers and heads."""
+        if self.intervention is None:
+            return None
+        first = self._layers(x, graph)[0]
+        n_id = graph.n_id if isinstance(graph, Field) else None
+        return Structure(first, self.intervention(first, x, n_id))
+
+    def penalty(self, graph: Tensor | Adjacency | None = None, score: Tensor | None = None) -> Tensor:
+        """The intervention's loss L_ext over the whole graph; of the last `edge_index` seen by default."""
+        if self.intervention is None:
+            return super().penalty(graph)
+        if graph is None:
+            if self._prepared is None:
+                raise InputError("graph: penalty() was called before any forward pass; pass the edge_index")
+            graph = self._prepared[3]
+        if not isinstance(graph, Adjacency):
+            graph = self.prepare(graph, self._num_nodes(graph))
+        return self.intervention.penalty(graph, None, score)
+
+    def predict_and_penalise(
+        self, x: Tensor, graph: Adjacency | Field, whole: Adjacency | None = None
+    ) -> tuple[Tensor, Tensor]:
+        structure = self.structure(x, graph)
+        logits = self(x, graph, structure=structure)
+        if isinstance(graph, Field):
+            return logits, self.penalty(whole)
+        return logits, self.penalty(graph, None if structure is None else structure.score)
+
+    @torch.no_grad()
+    def attention(self, x: Tensor, graph: Tensor | Adjacency) -> list[ConjointAttention]:
+        """Every layer's attention weights, without dropout, beside the edges they belong to."""
+        was_training = self.training
+        self.eval()
+        try:
+            layers, structure = self._layers(x, graph), self.structure(x, graph)
+            out = []
+            for k, conv in enumerate(self.convs):
+                x, weights = conv(x, layers[k], return_attention_weights=True, score=structure)
+                out.append(weights)
+                if k < len(self.norms):
+                    x = ops.activate_and_drop(self.norms[k](x), self.activation, 0.0, None)
+            return out
+        finally:
+            self.train(was_training)
+
+    def structural_parameters(self) -> list[nn.Parameter]:
+        return [] if self.intervention is None else list(self.intervention.parameters())
+
+    def _hidden(self, x: Tensor, layers: tuple[Adjacency, ...], structure: Structure | None) -> Tensor:
+        """All layers but the last. The result is ready to be read by the next: activated and dropped."""
+        x = self._drop(x)
+        for conv, norm, adj in zip(self.convs, self.norms, layers, strict=False):
+            x = norm(conv(x, adj, score=structure))
+            x = ops.activate_and_drop(x, self.activation, *self._dropout(x))
+        return x
+
+    def _drop(self, x: Tensor) -> Tensor:
+        dropout, seed = self._dropout(x)
+        return x if seed is None else ops.drop(x, dropout, seed)
+
+    def _dropout(self, like: Tensor) -> tuple[float, Tensor | None]:
+        active = self.training and self.dropout > 0.0
+        return (self.dropout, draw_seed(like.device)) if active else (0.0, None)
+
+    def _layers(self, x: Tensor, graph: Tensor | Adjacency | Field) -> tuple[Adjacency, ...]:
+        """One adjacency per layer; x is looked at once, however often the same tensor comes in."""
+        if self._checked is None or self._checked[0] is not x or self._checked[1] != x._version:
+            checks.feature_pair(x)
+            checks.finite(x)
+            self._checked = (x, x._version)
+        if isinstance(graph, Field):
+            if len(graph.layers) != len(self.convs):
+                raise InputError(f"graph: a field of {len(graph.layers)} hops for {len(self.convs)} layers")
+            return graph.layers
+        if not isinstance(graph, Adjacency):
+            graph = self.prepare(graph, x.size(0))
+        return (graph,) * len(self.convs)
+
+    def _num_nodes(self, edges: Tensor) -> int:
+        factors = getattr(self.intervention, "factors", None)
+        if factors is not None:
+            return factors.size(0)
+        return self._prepared[2] if self._prepared is not None else int(edges.max()) + 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_checked": None, "_prepared": None}  # copies carry no graph along
+
+
+class _Shared(Intervention):
+    """Stands in a layer for the intervention that the network holds: the layer must be given its scores."""
+
+    def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
+        raise InputError("score: a layer of CAT takes its scores from the network; pass score=")

@@ -1,0 +1,355 @@
+"""The conjoint attention layer: PyG's GATConv, listening to structure as well as features."""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.nn.dense.linear import Linear, is_uninitialized_parameter
+from torch_geometric.nn.inits import glorot, zeros
+from torch_geometric.typing import OptTensor, Size
+
+from ..errors import InputError
+from ..graph.adjacency import Adjacency, adjacency
+from . import checks, ops
+from .attention import ConjointAttention, Logits, Structure, Weights, conjoint_weights
+from .edge_features import edge_logits
+from .interventions import EdgeScores, Intervention, align_scores
+from .randomness import draw_seed
+
+Strategy = Literal["implicit", "explicit", "structural"]
+STRATEGIES = ("implicit", "explicit", "structural")
+
+
+class CATConv(MessagePassing):
+    r"""The conjoint attention layer of "Learning Conjoint Attentions for Graph Neural Nets" (He, Ong, Bai).
+
+    .. math::
+        x'_i = \sum_{j \in N_i} \alpha_{ij} W x_j + \frac{\epsilon}{|N_i|} W x_i
+
+    where :math:`N_i` includes i itself, and alpha joins GAT's feature attention f with the structural
+    attention :math:`s_{ij} = \mathrm{softmax}_{j \in N_i}(C_{ij})` of an intervention C:
+
+    - implicit: :math:`\alpha = r_f f + r_s s`, with :math:`(r_f, r_s) = \mathrm{softmax}(g_f, g_s)` learnt;
+    - explicit: :math:`\alpha \propto f \cdot s`, computed as one softmax of the summed logits;
+    - structural: :math:`\alpha = s` (a control: features do not take part).
+
+    Args:
+        in_channels: size of the input features; a tuple (source, target) if bipartite; -1 to infer it.
+        out_channels: size of each head's output.
+        heads: number of attention heads.
+        concat: concatenate the heads (else average them).
+        negative_slope: LeakyReLU's slope in the feature attention.
+        dropout: dropout on the attention weights in training.
+        add_self_loops: let every node listen to itself, once. Must be False for bipartite graphs.
+        edge_dim: size of edge features, which then take part in the feature attention.
+        fill_value: edge features of added self-loops: "mean" of a node's incoming ones, or a number.
+        bias: add a learnt bias.
+        residual: add a learnt linear map of the node's own input to the output; "per-head" gives every head
+            its own, also where heads are averaged (DGL's way, and that of the paper's OGB-Arxiv model).
+        strategy: "implicit", "explicit" or "structural".
+        intervention: an `Intervention`, or one number per edge as a tensor. None: feature attention alone.
+        self_term: add the term with epsilon. In a bipartite graph it reads the target's own features.
+        self_dropout: dropout on that term in training (the authors' release uses 0.9; the paper has none).
+        per_head: one (g_f, g_s) and one epsilon per head; False: one per layer.
+        **kwargs: further arguments of PyG's `MessagePassing`.
+
+    Shapes:
+        - input: x [nodes, in], or ([sources, in], [targets, in]); edge_index [2, edges]; edge_attr [edges, D]
+        - output: [targets, heads * out] if concat, else [targets, out]
+    """
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        heads: int = 1,
+        concat: bool = True,
+        negative_slope: float = 0.2,
+        dropout: float = 0.0,
+        add_self_loops: bool = True,
+        edge_dim: int | None = None,
+        fill_value: float | str = "mean",
+        bias: bool = True,
+        residual: bool | Literal["per-head"] = False,
+        *,
+        strategy: Strategy = "implicit",
+        intervention: Intervention | Tensor | None = None,
+        self_term: bool = True,
+        self_dropout: float = 0.0,
+        per_head: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("aggr", "add")
+        super().__init__(node_dim=0, **kwargs)
+        checks.positive(out_channels=out_channels, heads=heads)
+        checks.share(dropout=dropout, self_dropout=self_dropout)
+        checks.one_of("strategy", strategy, STRATEGIES)
+        checks.one_of("aggr", kwargs["aggr"], ("add",))
+        if strategy == "structural" and intervention is None:
+            raise InputError("strategy: 'structural' attends to an intervention alone; pass intervention=")
+        self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
+        self.concat, self.negative_slope, self.dropout = concat, negative_slope, dropout
+        self.add_self_loops, self.edge_dim, self.fill_value = add_self_loops, edge_dim, fill_value
+        self.residual, self.strategy = residual, strategy
+        self.self_dropout, self.per_head = self_dropout, per_head
+        self.intervention = EdgeScores(intervention) if isinstance(intervention, Tensor) else intervention
+        self._seen: tuple[Tensor, int, tuple[int, int], Adjacency] | None = None
+
+        # One W for nodes of one kind, two for a bipartite graph, under GATConv's names.
+        in_src, in_dst = (in_channels, None) if isinstance(in_channels, int) else in_channels
+        self.lin = _linear(in_src, heads * out_channels) if in_dst is None else None
+        self.lin_src = None if in_dst is None else _linear(in_src, heads * out_channels)
+        self.lin_dst = None if in_dst is None else _linear(in_dst, heads * out_channels)
+        hears_features = strategy != "structural"
+        self.att_src = _parameter(1, heads, out_channels) if hears_features else None
+        self.att_dst = _parameter(1, heads, out_channels) if hears_features else None
+        self.lin_edge = None if edge_dim is None else _linear(edge_dim, heads * out_channels)
+        self.att_edge = None if edge_dim is None else _parameter(1, heads, out_channels)
+
+        # g_f and g_s of Eq. 6, and the logit of epsilon, which keeps it inside (0, 1).
+        groups = heads if per_head else 1
+        mixes = strategy == "implicit" and intervention is not None
+        self.mix_logit = _parameter(groups, 2) if mixes else None
+        self.eps_logit = _parameter(groups) if self_term else None
+
+        total = heads * out_channels if concat else out_channels
+        res_width = heads * out_channels if residual == "per-head" else total
+        self.res = _linear(in_src if in_dst is None else in_dst, res_width) if residual else None
+        self.bias = _parameter(total) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the layer's parameters anew. An intervention has its own `reset_parameters`."""
+        super().reset_parameters()
+        for linear in (self.lin, self.lin_src, self.lin_dst, self.lin_edge, self.res):
+            if linear is not None:
+                linear.reset_parameters()
+        for att in (self.att_src, self.att_dst, self.att_edge):
+            glorot(att)
+        for starts_at_zero in (self.mix_logit, self.eps_logit, self.bias):
+            zeros(starts_at_zero)
+
+    @property
+    def mix(self) -> Tensor | None:
+        """(r_f, r_s) of Eq. 6 for every head. [heads, 2]"""
+        return None if self.mix_logit is None else self.mix_logit.softmax(-1).expand(self.heads, 2)
+
+    @property
+    def eps(self) -> Tensor | None:
+        """Epsilon of Eq. 9 for every head. [heads]"""
+        return None if self.eps_logit is None else self.eps_logit.sigmoid().expand(self.heads)
+
+    def forward(
+        self,
+        x: Tensor | tuple[Tensor, Tensor | None],
+        edge_index: Tensor | Adjacency,
+        edge_attr: OptTensor = None,
+        size: Size = None,
+        return_attention_weights: bool | None = None,
+        *,
+        score: Tensor | Structure | None = None,
+        n_id: Tensor | None = None,
+    ) -> Tensor | tuple[Tensor, ConjointAttention]:
+        """Run the layer.
+
+        Args:
+            x: node features (dense, or sparse CSR), or a pair (sources, targets).
+            edge_index: PyG's edge_index, `EdgeIndex`, a torch sparse adjacency, or an `Adjacency`, whose
+                self-loops are taken as they are.
+            edge_attr: edge features, if `edge_dim` is set.
+            size: (sources, targets), checked against x.
+            return_attention_weights: also return a `ConjointAttention`.
+            score: C_ij computed outside instead of by the layer's own intervention: one number per edge of
+                `edge_index`, or a `Structure`. Lets several layers share one score.
+            n_id: global ids of the rows of x, if they are part of the graph of the intervention.
+        """
+        x_src, x_dst = checks.feature_pair(x)
+        adj = self._adjacency(edge_index, x_src, x_dst, size)
+        if not isinstance(edge_index, Adjacency):
+            checks.finite(x_src)
+        structure = self._structure(adj, x_src, score, n_id)
+        logit = edge_logits(adj, edge_attr, self.lin_edge, self.att_edge, self.fill_value)
+
+        if self._aggregates_first(x_src, x_dst):
+            out, weights = self._aggregate_first(adj, x_src, structure, logit, bool(return_attention_weights))
+        else:
+            out, weights = self._transform_first(
+                adj, x_src, x_dst, structure, logit, bool(return_attention_weights)
+            )
+        res = None
+        if self.res is not None and x_dst is not None:
+            res = _project(self.res, x_dst)[: adj.num_dst]
+        if res is not None and res.size(1) == self.heads * self.out_channels:
+            out, res = out + res.view_as(out), None
+        out = out.flatten(1) if self.concat else out.mean(dim=1)  # [targets, total]
+        if res is not None:
+            out = out + res
+        if self.bias is not None:
+            out = out + self.bias
+        return (out, weights.in_user_order(adj)) if return_attention_weights else out
+
+    def _transform_first(
+        self,
+        adj: Adjacency,
+        x_src: Tensor,
+        x_dst: Tensor | None,
+        structure: Structure | None,
+        edge_logit: Tensor | None,
+        with_parts: bool,
+    ) -> tuple[Tensor, Weights]:
+        """W x, then the weighted sum over neighbours. -> [targets, heads, out]"""
+        shape = (-1, self.heads, self.out_channels)
+        lin_src, lin_dst = (self.lin or self.lin_src), (self.lin or self.lin_dst)
+        h_src = _project(lin_src, x_src).view(shape)
+        one_kind = x_dst is x_src and lin_src is lin_dst
+        h_dst = h_src if one_kind else None if x_dst is None else _project(lin_dst, x_dst).view(shape)
+        logits = None
+        if self.att_src is not None and self.att_dst is not None:
+            a_src = ops.head_dot(h_src, self.att_src[0])  # [sources, heads]
+            a_dst = None if h_dst is None else ops.head_dot(h_dst[: adj.num_dst], self.att_dst[0])
+            logits = Logits(a_src, a_dst, edge_logit, self.negative_slope)
+        weights = conjoint_weights(adj, logits, structure, self.mix, self.heads, with_parts)
+        # The fused self term reads row i of the sources as target i, without dropout of its own.
+        fused = one_kind and not self._drops_self_term
+        out = self._sum(adj, weights.alpha, h_src, self.eps if fused else None)
+        if self.eps is not None and not fused and h_dst is not None:
+            own = ops.activate_and_drop(h_dst[: adj.num_dst], "none", *self._self_drop(h_dst))
+            share = self.eps / adj.degree.clamp(min=1).unsqueeze(1)
+            out = out + share.unsqueeze(2).to(own.dtype) * own
+        return out, weights
+
+    def _aggregate_first(
+        self,
+        adj: Adjacency,
+        x: Tensor,
+        structure: Structure | None,
+        edge_logit: Tensor | None,
+        with_parts: bool,
+    ) -> tuple[Tensor, Weights]:
+        """The weighted sum over neighbours, then W: the same output, cheaper where W widens x."""
+        assert self.lin is not None
+        weight = self.lin.weight.view(self.heads, self.out_channels, -1)  # [heads, out, in]
+        logits = None
+        if self.att_src is not None and self.att_dst is not None:
+            # <W_h x, att_h> = <x, W_h^T att_h>: W x itself is not needed.
+            a_src = x @ torch.einsum("hci,hc->ih", weight, self.att_src[0])
+            a_dst = x[: adj.num_dst] @ torch.einsum("hci,hc->ih", weight, self.att_dst[0])
+            logits = Logits(a_src, a_dst, edge_logit, self.negative_slope)
+        weights = conjoint_weights(adj, logits, structure, self.mix, self.heads, with_parts)
+        mean = self._sum(adj, weights.alpha, x.unsqueeze(1), self.eps)  # [targets, heads, in]
+        return torch.einsum("nhi,hci->nhc", mean, weight), weights
+
+    def _aggregates_first(self, x_src: Tensor, x_dst: Tensor | None) -> bool:
+        _initialise(self.lin, x_src)
+        return (
+            self.lin is not None
+            and x_dst is x_src
+            and x_src.layout == torch.strided
+            and x_src.size(1) < self.heads * self.out_channels
+            and not self._drops_self_term
+            and not self._is_watched
+        )
+
+    def _sum(self, adj: Adjacency, alpha: Tensor, x: Tensor, eps: Tensor | None) -> Tensor:
+        """Eq. 9. -> [targets, heads, channels]"""
+        dropout = self.dropout if self.training else 0.0
+        seed = draw_seed(x.device) if dropout > 0.0 else None
+        if not self._is_watched:
+            return ops.aggregate(adj, alpha, x, eps, dropout, seed)
+        # Explainers look at messages: let PyG make them, one per edge in the user's order.
+        if seed is not None:
+            alpha = ops.drop(alpha, dropout, seed)
+        pair, size = (x, x[: adj.num_dst]), (adj.num_src, adj.num_dst)
+        out = self.propagate(adj.edge_index, x=pair, alpha=adj.to_user_order(alpha), size=size)
+        if eps is not None:
+            out = out + (eps / adj.degree.clamp(min=1).unsqueeze(1)).unsqueeze(2) * x[: adj.num_dst]
+        return out
+
+    def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
+        return alpha.unsqueeze(-1) * x_j
+
+    @property
+    def _is_watched(self) -> bool:
+        on_message = self._message_forward_pre_hooks or self._message_forward_hooks
+        on_propagate = self._propagate_forward_pre_hooks or self._propagate_forward_hooks
+        return bool(self.explain or on_message or on_propagate)
+
+    @property
+    def _drops_self_term(self) -> bool:
+        return self.training and self.self_dropout > 0.0 and self.eps_logit is not None
+
+    def _self_drop(self, like: Tensor) -> tuple[float, Tensor | None]:
+        return (self.self_dropout, draw_seed(like.device)) if self._drops_self_term else (0.0, None)
+
+    def _structure(
+        self, adj: Adjacency, x: Tensor, score: Tensor | Structure | None, n_id: Tensor | None
+    ) -> Structure | None:
+        if isinstance(score, Structure):
+            return score.first(adj)
+        if score is not None:
+            return Structure(adj, align_scores(adj, score))
+        if self.intervention is None:
+            return None
+        return Structure(adj, self.intervention(adj, x, n_id))
+
+    @torch.compiler.disable
+    def _adjacency(
+        self, edges: Tensor | Adjacency, x_src: Tensor, x_dst: Tensor | None, size: Size
+    ) -> Adjacency:
+        """The edges sorted by listener; kept for as long as the same edge_index comes in."""
+        if isinstance(edges, Adjacency):
+            checks.rows(edges, x_src, None if x_dst is x_src else x_dst)
+            return edges
+        found = (x_src.size(0), None if x_dst is None else x_dst.size(0))
+        count = checks.sizes(size, found) if size is not None else (found[0], _targets(edges, found))
+        if self.add_self_loops and x_dst is not x_src:
+            raise InputError(
+                f"add_self_loops=True: the graph is bipartite ({count[0]} sources, {count[1]} targets), so a "
+                "node has no loop to itself; pass add_self_loops=False"
+            )
+        version = -1 if edges.is_inference() else edges._version
+        if self._seen is not None and version >= 0:
+            seen, seen_version, seen_count, kept = self._seen
+            if seen is edges and seen_version == version and seen_count == count:
+                return kept
+        made = adjacency(edges, count, self_loops=self.add_self_loops, flow=self.flow)
+        self._seen = (edges, version, count, made)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_seen": None}  # a copy of the layer should not carry a graph along
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads}, "
+            f"strategy={self.strategy!r}, intervention={type(self.intervention).__name__})"
+        )
+
+
+def _targets(edges: Tensor, found: tuple[int, int | None]) -> int:
+    """The number of targets, where only the sources have features: as many as the edges name."""
+    if found[1] is not None:
+        return found[1]
+    return int(edges[1].max()) + 1 if edges.layout == torch.strided and edges.numel() else found[0]
+
+
+def _linear(in_channels: int, out_channels: int) -> Linear:
+    return Linear(in_channels, out_channels, bias=False, weight_initializer="glorot")
+
+
+def _parameter(*shape: int) -> nn.Parameter:
+    return nn.Parameter(torch.empty(shape))
+
+
+def _initialise(linear: Linear | None, x: Tensor) -> None:
+    """Give a lazy weight its shape now: the layer reads weights without calling the module."""
+    if linear is not None and is_uninitialized_parameter(linear.weight):
+        linear.initialize_parameters(linear, (x,))
+
+
+def _project(linear: Linear | None, x: Tensor) -> Tensor:
+    assert linear is not None
+    _initialise(linear, x)
+    checks.width(x, linear.in_channels)
+    return ops.sparse_project(x, linear.weight) if x.layout == torch.sparse_csr else x @ linear.weight.t()

@@ -1,0 +1,94 @@
+"""What an intervention is: a score for every edge, and optionally a loss that it is learnt with (Eq. 1)."""
+
+import torch
+from torch import Tensor, nn
+
+from ...errors import InputError
+from ...graph.adjacency import Adjacency
+
+
+class Intervention(nn.Module):
+    """Scores edges from outside the network. Subclasses write `score`; those that learn also write `penalty`.
+
+    Every call may carry `n_id`, the global ids of the nodes in `adj` and the rows of `x`, so that an
+    intervention with one row of parameters per node also works on a part of its graph. One that cannot sets
+    `serves_parts = False`.
+    """
+
+    serves_parts: bool = True
+
+    def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
+        """C_ij for every entry of `adj` (i = `adj.row` listens to j = `adj.col`). -> [entries]"""
+        raise NotImplementedError
+
+    def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
+        """L_ext, added to the training loss with the weight lambda. -> scalar
+
+        `score` is C_ij where the caller has it already. With `n_id`, the pairs among those nodes alone.
+        """
+        return torch.zeros((), device=adj.col.device)
+
+    def forward(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
+        score = self.score(adj, x, n_id)
+        if score.shape != (adj.num_entries,):
+            raise InputError(
+                f"intervention: {type(self).__name__}.score returned shape {tuple(score.shape)}; "
+                f"expected one number for each of the {adj.num_entries} entries of the graph"
+            )
+        return score
+
+
+class Constant(Intervention):
+    """Scores every edge alike: attention to structure becomes the plain mean of the neighbourhood.
+
+    A control: what is left of an intervention's gain when the intervention knows nothing.
+    """
+
+    def __init__(self, value: float = 0.0) -> None:
+        super().__init__()
+        self.value = value
+
+    def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
+        dtype = torch.get_default_dtype() if x is None else x.dtype
+        return torch.full((adj.num_entries,), self.value, dtype=dtype, device=adj.col.device)
+
+
+class EdgeScores(Intervention):
+    """Any per-edge tensor as an intervention: one number for each edge of the graph, in the user's order.
+
+    Self-loops that the layer adds get `loop_score`, the mean of the given scores by default.
+    """
+
+    serves_parts = False
+    scores: Tensor
+
+    def __init__(self, scores: Tensor, loop_score: float | None = None) -> None:
+        super().__init__()
+        if scores.dim() != 1 or not scores.is_floating_point():
+            raise InputError(
+                f"scores: expected a float tensor with one number per edge, got {scores.dtype} of shape "
+                f"{tuple(scores.shape)}"
+            )
+        if not bool(torch.isfinite(scores).all()):
+            raise InputError("scores: NaN or infinite values; replace them before training")
+        self.register_buffer("scores", scores.detach().clone())
+        self.loop_score = loop_score
+
+    def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
+        if n_id is not None:
+            raise InputError(
+                "intervention: scores given as a per-edge tensor belong to one whole graph, not to a part of "
+                "it; train on the whole graph, or write an Intervention with a score(adj, x, n_id) method"
+            )
+        return align_scores(adj, self.scores, self.loop_score)
+
+
+def align_scores(adj: Adjacency, scores: Tensor, loop_score: float | None = None) -> Tensor:
+    """Scores in the user's order of edges -> scores in entry order, added self-loops included. [entries]"""
+    if scores.shape != (adj.num_edges,):
+        raise InputError(
+            f"score: it has shape {tuple(scores.shape)}, but the graph has {adj.num_edges} edges; "
+            "give one number per column of edge_index, in the same order"
+        )
+    fill = scores.mean() if loop_score is None and scores.numel() else scores.new_tensor(loop_score or 0.0)
+    return adj.from_user_order(scores, fill.expand(adj.num_loops))
