@@ -1,0 +1,29 @@
+"""The networks that conjoint attention is compared with, composed from PyG's layers."""
+
+from .arma import ARMA, ARMASettings
+from .gcn import GCN, GCNSettings, JKNet, JKNetSettings
+from .gin import GIN, GINSettings
+from .monet import MoNet, MoNetSettings
+from .propagation import APPNP, SGC, APPNPSettings, SGCSettings
+from .sage import SAGE, SAGESettings
+from .settings import Settings
+
+__all__ = [
+    "APPNP",
+    "ARMA",
+    "GCN",
+    "GIN",
+    "SAGE",
+    "SGC",
+    "APPNPSettings",
+    "ARMASettings",
+    "GCNSettings",
+    "GINSettings",
+    "JKNet",
+    "JKNetSettings",
+    "MoNet",
+    "MoNetSettings",
+    "SAGESettings",
+    "SGCSettings",
+    "Settings",
+]

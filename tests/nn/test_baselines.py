@@ -1,0 +1,245 @@
+"""Each baseline against PyG's own layers with the same weights, on dense and on sparse features."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric import nn as pyg
+from torch_geometric.utils import add_self_loops
+
+from conjoint.errors import InputError
+from conjoint.graph.sparse import to_csr
+from conjoint.nn import baselines as base
+from conjoint.nn.baselines.arma import ARMAConvolution
+from conjoint.nn.baselines.graph import symmetric
+from conjoint.nn.baselines.layers import PersonalizedPropagation
+from conjoint.nn.baselines.monet import GaussianConvolution
+from conjoint.nn.model import NodeModel
+
+NODES, FEATURES, CLASSES = 12, 9, 3
+
+MODELS: dict[str, Callable[[], NodeModel]] = {
+    "gcn": lambda: base.GCN(FEATURES, CLASSES, base.GCNSettings(hidden=5, num_layers=3)),
+    "jknet-cat": lambda: base.JKNet(FEATURES, CLASSES, base.JKNetSettings(hidden=4, num_layers=3)),
+    "jknet-max": lambda: base.JKNet(FEATURES, CLASSES, base.JKNetSettings(mode="max")),
+    "sgc": lambda: base.SGC(FEATURES, CLASSES),
+    "appnp": lambda: base.APPNP(FEATURES, CLASSES),
+    "sage": lambda: base.SAGE(FEATURES, CLASSES),
+    "arma": lambda: base.ARMA(FEATURES, CLASSES, base.ARMASettings(num_stacks=3, num_layers=2)),
+    "gin": lambda: base.GIN(FEATURES, CLASSES, base.GINSettings(hidden=6, train_eps=True)),
+    "monet": lambda: base.MoNet(FEATURES, CLASSES),
+}
+
+
+@pytest.fixture
+def edge_index() -> Tensor:
+    """A ring with two chords and a bridge to a triangle; node 11 stands alone."""
+    ring = [(i, (i + 1) % 8) for i in range(8)] + [(0, 4), (2, 6)]
+    pairs = [*ring, (7, 8), (8, 9), (9, 10), (10, 8)]
+    one_way = torch.tensor(pairs).t()
+    return torch.cat([one_way, one_way.flip(0)], dim=1)
+
+
+@pytest.fixture
+def x() -> Tensor:
+    generator = torch.Generator().manual_seed(1)
+    values = torch.rand(NODES, FEATURES, generator=generator)
+    return values * (torch.rand(NODES, FEATURES, generator=generator) < 0.5)
+
+
+def build(name: str) -> NodeModel:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        return MODELS[name]()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_sparse_features_give_the_logits_and_gradients_of_dense_ones(
+    name: str, x: Tensor, edge_index: Tensor
+) -> None:
+    results = []
+    for features in (x, to_csr(x.numpy())):
+        model = build(name).eval()
+        out = model(features, model.prepare(edge_index, NODES))
+        out.square().sum().backward()
+        results.append((out, {key: p.grad for key, p in model.named_parameters()}))
+    (dense, dense_grad), (sparse, sparse_grad) = results
+    assert dense.shape == (NODES, CLASSES)
+    torch.testing.assert_close(sparse, dense)
+    for key, grad in dense_grad.items():
+        assert grad is not None and bool(torch.isfinite(grad).all()), key
+        torch.testing.assert_close(sparse_grad[key], grad, msg=key)
+
+
+@pytest.mark.parametrize("name", sorted(set(MODELS) - {"sgc"}))
+def test_dropout_acts_in_training_alone_and_follows_the_seed(
+    name: str, x: Tensor, edge_index: Tensor
+) -> None:
+    model = build(name)
+    graph = model.prepare(edge_index, NODES)
+
+    def draw(seed: int, features: Tensor) -> Tensor:
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(seed)
+            return model(features, graph)
+
+    model.train()
+    assert not torch.equal(draw(0, x), draw(1, x))
+    assert torch.equal(draw(0, x), draw(0, x))
+    assert torch.equal(draw(0, to_csr(x.numpy())), draw(0, to_csr(x.numpy())))
+    model.eval()
+    assert torch.equal(draw(0, x), draw(1, x))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_embeddings_are_one_finite_row_per_node(name: str, x: Tensor, edge_index: Tensor) -> None:
+    model = build(name).eval()
+    hidden = model.embed(x, model.prepare(edge_index, NODES))
+    assert hidden.size(0) == NODES and bool(torch.isfinite(hidden).all())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_graph_without_edges_is_no_obstacle(name: str, x: Tensor) -> None:
+    model = build(name).eval()
+    out = model(x, model.prepare(torch.empty(2, 0, dtype=torch.long), NODES))
+    assert bool(torch.isfinite(out).all())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_can_learn_labels_that_follow_the_features(name: str, x: Tensor, edge_index: Tensor) -> None:
+    model = build(name)
+    graph = model.prepare(edge_index, NODES)
+    labels = torch.arange(NODES) % CLASSES
+    clear = torch.cat([F.one_hot(labels, CLASSES).float(), x], dim=1)[:, :FEATURES]
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
+    model.eval()  # the question is whether gradients reach the weights, not how dropout regularises
+    losses = []
+    for _ in range(120):
+        optimiser.zero_grad()
+        loss = F.cross_entropy(model(clear, graph), labels)
+        loss.backward()
+        optimiser.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < 0.6 * losses[0]
+
+
+def test_gcn_is_two_gcn_convs(x: Tensor, edge_index: Tensor) -> None:
+    weight = torch.rand(edge_index.size(1), generator=torch.Generator().manual_seed(0))
+    model = base.GCN(FEATURES, CLASSES).eval()
+    convs = [pyg.GCNConv(FEATURES, 16), pyg.GCNConv(16, CLASSES)]
+    for ours, theirs in zip(model.convs, convs, strict=True):
+        theirs.load_state_dict(ours.state_dict())
+    for edge_weight in (None, weight):
+        expected = convs[1](convs[0](x, edge_index, edge_weight).relu(), edge_index, edge_weight)
+        torch.testing.assert_close(model(x, model.prepare(edge_index, NODES, edge_weight)), expected)
+
+
+def test_jknet_reads_every_layer(x: Tensor, edge_index: Tensor) -> None:
+    model = base.JKNet(FEATURES, CLASSES, base.JKNetSettings(hidden=4, num_layers=2)).eval()
+    convs = [pyg.GCNConv(FEATURES, 4), pyg.GCNConv(4, 4)]
+    for ours, theirs in zip(model.convs, convs, strict=True):
+        theirs.load_state_dict(ours.state_dict())
+    first = convs[0](x, edge_index).relu()
+    both = torch.cat([first, convs[1](first, edge_index).relu()], dim=1)
+    expected = F.linear(both, model.read.weight, model.read.bias)
+    torch.testing.assert_close(model(x, model.prepare(edge_index, NODES)), expected)
+
+
+def test_sgc_is_sg_conv(x: Tensor, edge_index: Tensor) -> None:
+    model = base.SGC(FEATURES, CLASSES, base.SGCSettings(steps=3)).eval()
+    theirs = pyg.SGConv(FEATURES, CLASSES, K=3, bias=False)
+    theirs.lin.load_state_dict(model.read.state_dict())
+    torch.testing.assert_close(model(x, model.prepare(edge_index, NODES)), theirs(x, edge_index))
+
+
+def test_appnp_spreads_as_pyg_does(x: Tensor, edge_index: Tensor) -> None:
+    ours = PersonalizedPropagation(7, 0.2, edge_dropout=0.5).eval()
+    expected = pyg.APPNP(7, 0.2)(x, edge_index)
+    torch.testing.assert_close(ours(x, symmetric(edge_index, NODES)), expected)
+
+
+def test_appnp_drops_edges_with_the_right_mean(x: Tensor, edge_index: Tensor) -> None:
+    ours = PersonalizedPropagation(1, 0.2, edge_dropout=0.5).train()
+    graph = symmetric(edge_index, NODES)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        mean = torch.stack([ours(x, graph) for _ in range(2000)]).mean(dim=0)
+    torch.testing.assert_close(mean, ours.eval()(x, graph), atol=0.05, rtol=0)
+
+
+def test_sage_is_two_sage_convs(x: Tensor, edge_index: Tensor) -> None:
+    model = base.SAGE(FEATURES, CLASSES).eval()
+    hidden = x
+    conv: Any
+    for layer, conv in enumerate(model.convs):
+        theirs = pyg.SAGEConv(conv.in_channels, conv.out_channels, bias=False)
+        theirs.lin_l.load_state_dict(conv.lin_l.state_dict())
+        theirs.lin_r.weight.data.copy_(conv.lin_r.weight)
+        hidden = theirs(hidden, edge_index) + conv.lin_r.bias
+        hidden = hidden.relu() if layer == 0 else hidden
+    torch.testing.assert_close(model(x, model.prepare(edge_index, NODES)), hidden)
+
+
+def test_sage_takes_weighted_means(x: Tensor) -> None:
+    model = base.SAGE(FEATURES, CLASSES)
+    edges = torch.tensor([[1, 2], [0, 0]])
+    graph = model.prepare(edges, NODES, torch.tensor([1.0, 3.0]))
+    torch.testing.assert_close(graph.gather(x)[0], (x[1] + 3 * x[2]) / 4)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("act", [torch.nn.ReLU(), None])
+def test_arma_is_arma_conv(shared: bool, act: Any, x: Tensor, edge_index: Tensor) -> None:
+    options: dict[str, Any] = {"num_stacks": 3, "num_layers": 3, "shared_weights": shared, "act": act}
+    ours = ARMAConvolution(FEATURES, 4, **options).eval()
+    theirs = pyg.ARMAConv(FEATURES, 4, **options)
+    theirs.load_state_dict(ours.state_dict())
+    graph = symmetric(edge_index, NODES, self_loops=False)
+    torch.testing.assert_close(ours(x, graph), theirs(x, edge_index))
+
+
+def test_gin_is_gin_convs(x: Tensor, edge_index: Tensor) -> None:
+    model = base.GIN(FEATURES, CLASSES, base.GINSettings(hidden=6)).eval()
+    hidden = x
+    for layer in range(2):
+        rest: Any = model.convs[layer].nn
+        network = torch.nn.Sequential(model.firsts[layer], *rest)
+        hidden = pyg.GINConv(network)(hidden, edge_index)
+        hidden = hidden.relu() if layer == 0 else hidden
+    # PyG's constructor draws new weights for the network that it is given, so ours is asked only now.
+    torch.testing.assert_close(model(x, model.prepare(edge_index, NODES)), hidden)
+
+
+def test_monet_is_gmm_conv_with_self_loops(x: Tensor, edge_index: Tensor) -> None:
+    ours = GaussianConvolution(FEATURES, 4, kernels=3)
+    torch.nn.init.uniform_(ours.sigma, 0.5, 1.5)
+    theirs = pyg.GMMConv(FEATURES, 4, dim=2, kernel_size=3, aggr="add", root_weight=False)
+    theirs.root = None  # its forward asks for it even where it was switched off
+    theirs.load_state_dict(ours.state_dict())
+    graph = base.MoNet(FEATURES, CLASSES).prepare(edge_index, NODES)
+    looped = add_self_loops(edge_index, num_nodes=NODES)[0]
+    degree = torch.bincount(looped[1], minlength=NODES).float()
+    coordinates = torch.stack([degree[looped[1]], degree[looped[0]]], dim=1).rsqrt()
+    torch.testing.assert_close(
+        ours(x, graph.adj, graph.coordinates), theirs(x, looped, coordinates), atol=1e-5, rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "wrong"),
+    [
+        (base.GCNSettings, {"hidden": 0}),
+        (base.GCNSettings, {"hidden": 2.5}),
+        (base.GCNSettings, {"dropout": 1.0}),
+        (base.GCNSettings, {"dropout": "high"}),
+        (base.JKNetSettings, {"mode": "lstm"}),
+        (base.APPNPSettings, {"alpha": 0.0}),
+        (base.ARMASettings, {"shared_weights": 1}),
+    ],
+)
+def test_a_bad_setting_is_named(settings: Callable[..., Any], wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        settings(**wrong)
