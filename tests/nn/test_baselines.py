@@ -112,7 +112,7 @@ def test_a_graph_without_edges_is_no_obstacle(name: str, x: Tensor) -> None:
 def test_a_model_can_learn_labels_that_follow_the_features(name: str, x: Tensor, edge_index: Tensor) -> None:
     model = build(name)
     graph = model.prepare(edge_index, NODES)
-    labels = torch.arange(NODES) % CLASSES
+    labels = torch.arange(NODES) // 4  # neighbours mostly agree, as all these models presume
     clear = torch.cat([F.one_hot(labels, CLASSES).float(), x], dim=1)[:, :FEATURES]
     optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
     model.eval()  # the question is whether gradients reach the weights, not how dropout regularises
