@@ -1,6 +1,7 @@
 """ARMA filters: parallel stacks of a recursion that keeps seeing the input."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +20,11 @@ class ARMAConvolution(ARMAConv):
     """
 
     propagate = weighted_sum
+
+    def __init__(self, in_channels: int, out_channels: int, **options: Any) -> None:
+        super().__init__(in_channels, out_channels, **options)
+        if self.num_layers == 1:
+            self.register_parameter("weight", None)  # PyG keeps one that a single step never reads
 
     def forward(self, x: Tensor, graph: WeightedGraph) -> Tensor:
         stacks, width = self.num_stacks, self.out_channels
@@ -58,9 +64,14 @@ class ARMA(NodeModel):
     def __init__(self, features: int, classes: int, settings: ARMASettings | None = None) -> None:
         super().__init__()
         self.settings = s = settings or ARMASettings()
-        shape = (s.num_stacks, s.num_layers, s.shared_weights)
-        self.first = ARMAConvolution(features, s.hidden, *shape, dropout=s.skip_dropout)
-        self.second = ARMAConvolution(s.hidden, classes, *shape, act=None, dropout=s.skip_dropout)
+        options: dict[str, Any] = {
+            "num_stacks": s.num_stacks,
+            "num_layers": s.num_layers,
+            "shared_weights": s.shared_weights,
+            "dropout": s.skip_dropout,
+        }
+        self.first = ARMAConvolution(features, s.hidden, **options)
+        self.second = ARMAConvolution(s.hidden, classes, act=None, **options)
 
     def prepare(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> WeightedGraph:
         return symmetric(edge_index, num_nodes, edge_weight, self_loops=False)

@@ -1,0 +1,219 @@
+"""Every model of the paper by name: the baselines, the conjoint attention networks, and their controls."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from ..errors import InputError
+from ..graph import embeddings
+from ..graph.sparse import row_normalise
+from . import baselines as base
+from .baselines import Settings
+from .cat import CAT
+from .conv import Strategy
+from .interventions import Constant, FeatureSimilarity, Intervention, MatrixFactorization, SelfExpression
+from .model import NodeModel
+
+
+@dataclass(frozen=True)
+class Size:
+    """What the graph decides about a model."""
+
+    features: int
+    classes: int
+    num_nodes: int
+
+
+@dataclass(frozen=True)
+class GATSettings(Settings):
+    """Arguments of `CAT` that any attention network can be given."""
+
+    hidden: int = 8
+    heads: int = 8
+    out_heads: int = 1
+    num_layers: int = 2
+    dropout: float = 0.6
+    attention_dropout: float | None = None
+    residual: bool = False
+    norm: str = "none"
+    bias: str = "none"
+    activation: str = "elu"
+
+
+@dataclass(frozen=True)
+class SelfTermSettings(GATSettings):
+    self_dropout: float = 0.0
+    per_head: bool = True
+
+
+@dataclass(frozen=True)
+class LowRankSettings(SelfTermSettings):
+    rank: int | None = None  # columns of V; None = number of classes, as in the paper
+
+
+@dataclass(frozen=True)
+class EmbeddingSettings(GATSettings):
+    """`dim` and `embedding_seed` shape the joined features (`input_features`); the rest is the network's."""
+
+    dim: int = 64
+    embedding_seed: int = 0
+
+
+@dataclass(frozen=True)
+class Entry:
+    about: str
+    settings: type[Settings]
+    make: Callable[[Size, Any], NodeModel]
+    embedding: Callable[..., Tensor] | None = None  # (edge_index, num_nodes, dim, seed=)
+
+
+def build(
+    name: str, *, features: int, classes: int, num_nodes: int, seed: int | None = None, **settings: Any
+) -> NodeModel:
+    """The model called `name`, with its default settings where none is given.
+
+    Args:
+        name: one of `MODELS`.
+        features: columns of the features that it will read (those of `input_features` where that joins some).
+        classes: number of classes.
+        num_nodes: nodes of the whole graph; interventions with one row per node need it.
+        seed: decides the initial weights and leaves torch's own generator alone; None draws from that.
+        settings: see `settings_of(name)`.
+    """
+    entry = _entry(name)
+    chosen = _settings(name, entry, settings)
+    for word, count in (("features", features), ("classes", classes), ("num_nodes", num_nodes)):
+        if count < 1:
+            raise InputError(f"{word}: {count}; the graph has none, so there is nothing to build {name} for")
+    size = Size(features, classes, num_nodes)
+    if seed is None:
+        return entry.make(size, chosen)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return entry.make(size, chosen)
+
+
+def input_features(name: str, data: Data, **settings: Any) -> Tensor:
+    """What the model called `name` reads: the graph's features, joined with an embedding where it uses one.
+
+    Joined features have signs, so their rows must not be divided by their sum later; where the graph's own
+    ones have none, that is done here, before the embedding is put beside them.
+    """
+    entry = _entry(name)
+    chosen = _settings(name, entry, settings)
+    if data.x is None:
+        raise InputError("data.x is None: the graph has no features; load it with features='spectral:128'")
+    if entry.embedding is None or data.edge_index is None:
+        return data.x
+    assert isinstance(chosen, EmbeddingSettings)
+    values = data.x.values() if data.x.layout == torch.sparse_csr else data.x
+    x = data.x if bool((values < 0).any()) else row_normalise(data.x)
+    made = entry.embedding(data.edge_index, x.size(0), chosen.dim, seed=chosen.embedding_seed)
+    return embeddings.join(x, made)
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """The settings that `name` knows, with their defaults."""
+    return asdict(_entry(name).settings())
+
+
+def _entry(name: str) -> Entry:
+    if name not in _ZOO:
+        raise InputError(f"model {name!r} is not known; choose one of {', '.join(_ZOO)}")
+    return _ZOO[name]
+
+
+def _settings(name: str, entry: Entry, given: dict[str, Any]) -> Settings:
+    known = [field.name for field in fields(entry.settings)]
+    for word in given:
+        if word not in known:
+            raise InputError(f"{word}={given[word]!r}: {name} has no such setting; it has {', '.join(known)}")
+    return entry.settings(**given)
+
+
+def _attention(size: Size, settings: GATSettings, **fixed: Any) -> CAT:
+    options = asdict(settings)
+    for not_the_network in ("hidden", "rank", "dim", "embedding_seed"):
+        options.pop(not_the_network, None)
+    return CAT(size.features, settings.hidden, size.classes, **options, **fixed)
+
+
+def _gat(size: Size, settings: GATSettings) -> CAT:
+    return _attention(size, settings, self_term=False)
+
+
+def _factors(
+    kind: type[MatrixFactorization] | type[SelfExpression], size: Size, rank: int | None
+) -> Intervention:
+    return kind(size.num_nodes, size.classes if rank is None else rank)
+
+
+def _learnt(about: str, kind: type[MatrixFactorization] | type[SelfExpression], strategy: Strategy) -> Entry:
+    def make(size: Size, settings: LowRankSettings) -> CAT:
+        return _attention(size, settings, intervention=_factors(kind, size, settings.rank), strategy=strategy)
+
+    return Entry(about, LowRankSettings, make)
+
+
+def _fixed(about: str, kind: type[FeatureSimilarity] | type[Constant], strategy: Strategy) -> Entry:
+    def make(size: Size, settings: SelfTermSettings) -> CAT:
+        return _attention(size, settings, intervention=kind(), strategy=strategy)
+
+    return Entry(about, SelfTermSettings, make)
+
+
+def _simple(about: str, model: Callable[[int, int, Any], NodeModel], settings: type[Settings]) -> Entry:
+    return Entry(about, settings, lambda size, chosen: model(size.features, size.classes, chosen))
+
+
+def _joined(about: str, embedding: Callable[..., Tensor]) -> Entry:
+    return Entry(about, EmbeddingSettings, _gat, embedding)
+
+
+_ZOO = {
+    "gcn": _simple("graph convolutional network", base.GCN, base.GCNSettings),
+    "sage": _simple("GraphSAGE, mean of the neighbours", base.SAGE, base.SAGESettings),
+    "jknet": _simple("jumping knowledge over GCN layers", base.JKNet, base.JKNetSettings),
+    "appnp": _simple("perceptron, then personalised PageRank", base.APPNP, base.APPNPSettings),
+    "sgc": _simple("simplified graph convolution, linear", base.SGC, base.SGCSettings),
+    "arma": _simple("ARMA filters", base.ARMA, base.ARMASettings),
+    "gin": _simple("graph isomorphism network", base.GIN, base.GINSettings),
+    "monet": _simple("mixture model network on node degrees", base.MoNet, base.MoNetSettings),
+    "gat": Entry("graph attention network", GATSettings, _gat),
+    "gat-klap": _joined(
+        "GAT on features joined with eigenvectors of the Laplacian",
+        embeddings.laplacian_eigenvectors,
+    ),
+    "gat-netmf": _joined(
+        "GAT on features joined with NetMF",
+        embeddings.netmf,
+    ),
+    "gat-deepwalk": _joined(
+        "GAT on features joined with DeepWalk",
+        embeddings.deepwalk,
+    ),
+    "cat-i-mf": _learnt(
+        "conjoint attention, implicit, matrix factorisation", MatrixFactorization, "implicit"
+    ),
+    "cat-i-sc": _learnt("conjoint attention, implicit, self-expression", SelfExpression, "implicit"),
+    "cat-i-fs": _fixed("conjoint attention, implicit, feature similarity", FeatureSimilarity, "implicit"),
+    "cat-e-mf": _learnt(
+        "conjoint attention, explicit, matrix factorisation", MatrixFactorization, "explicit"
+    ),
+    "cat-e-sc": _learnt("conjoint attention, explicit, self-expression", SelfExpression, "explicit"),
+    "cat-e-fs": _fixed("conjoint attention, explicit, feature similarity", FeatureSimilarity, "explicit"),
+    "gat-self": Entry("control: GAT with the self term alone", SelfTermSettings, _attention),
+    "cat-i-zero": _fixed("control: implicit, every edge scored 0", Constant, "implicit"),
+    "cat-e-zero": _fixed("control: explicit, every edge scored 0", Constant, "explicit"),
+    "mf-only": _learnt(
+        "control: structural attention alone, matrix factorisation", MatrixFactorization, "structural"
+    ),
+    "sc-only": _learnt("control: structural attention alone, self-expression", SelfExpression, "structural"),
+}
+
+MODELS: dict[str, str] = {name: entry.about for name, entry in _ZOO.items()}
+"""Names that `build` knows, each with one line on what it is."""

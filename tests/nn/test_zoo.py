@@ -1,0 +1,132 @@
+"""Every name builds, trains a step, and refuses what it does not know."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from conjoint.errors import InputError
+from conjoint.graph.sparse import to_csr
+from conjoint.nn import zoo
+from conjoint.nn.cat import CAT
+
+NODES, FEATURES, CLASSES = 40, 12, 3
+NAMES = list(zoo.MODELS)
+EMBEDDED = ("gat-klap", "gat-netmf", "gat-deepwalk")
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    generator = torch.Generator().manual_seed(5)
+    ring = torch.stack([torch.arange(NODES), (torch.arange(NODES) + 1) % NODES])
+    chords = torch.randint(0, NODES, (2, 30), generator=generator)
+    one_way = torch.cat([ring, chords[:, chords[0] != chords[1]]], dim=1)
+    edges = torch.cat([one_way, one_way.flip(0)], dim=1).unique(dim=1)
+    x = (torch.rand(NODES, FEATURES, generator=generator) < 0.4).float()
+    return Data(x=x, edge_index=edges, y=torch.arange(NODES) % CLASSES)
+
+
+def build(name: str, features: int = FEATURES, **settings: Any) -> Any:
+    return zoo.build(name, features=features, classes=CLASSES, num_nodes=NODES, seed=7, **settings)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_model_trains_a_step_on_its_input(name: str, sparse: bool, data: Data) -> None:
+    if name == "gat-deepwalk":
+        pytest.importorskip("gensim")
+    assert data.x is not None and data.edge_index is not None and isinstance(data.y, Tensor)
+    given = Data(x=to_csr(data.x.numpy()) if sparse else data.x, edge_index=data.edge_index, y=data.y)
+    settings = {"dim": 4} if name in EMBEDDED else {}
+    x = zoo.input_features(name, given, **settings)
+    assert x.layout == (torch.sparse_csr if sparse else torch.strided)
+    assert x.size(1) == FEATURES + (4 if name in EMBEDDED else 0)
+    model = build(name, x.size(1), **settings)
+    graph = model.prepare(data.edge_index, NODES)
+    logits, penalty = model.predict_and_penalise(x, graph)
+    (torch.nn.functional.cross_entropy(logits, data.y) + 0.01 * penalty).backward()
+    assert logits.shape == (NODES, CLASSES)
+    for key, parameter in model.named_parameters():
+        unused = name.endswith("-only") and "att" in key  # features take no part in these controls
+        assert unused or (parameter.grad is not None and bool(torch.isfinite(parameter.grad).all())), key
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_seed_decides_the_weights_and_leaves_torch_alone(name: str) -> None:
+    before = torch.get_rng_state()
+    one, other = build(name).state_dict(), build(name).state_dict()
+    assert torch.equal(before, torch.get_rng_state())
+    assert all(torch.equal(one[key], other[key]) for key in one)
+    different = zoo.build(name, features=FEATURES, classes=CLASSES, num_nodes=NODES, seed=8).state_dict()
+    assert any(not torch.equal(one[key], different[key]) for key in one)
+
+
+def test_parameter_counts_are_those_of_the_papers_table_5() -> None:
+    cora = {"features": 1433, "classes": 7, "num_nodes": 2708}
+    counts = {
+        name: _count(zoo.build(name, **cora)) for name in ("cat-i-mf", "cat-i-sc", "cat-e-mf", "cat-e-sc")
+    }
+    assert counts == {"cat-i-mf": 111285, "cat-i-sc": 111285, "cat-e-mf": 111267, "cat-e-sc": 111267}
+    arxiv: dict[str, Any] = {"hidden": 256, "heads": 3, "out_heads": 3, "residual": True, "norm": "batch"}
+    model = zoo.build(
+        "cat-i-mf", features=128, classes=40, num_nodes=169343, per_head=False, bias="output", **arxiv
+    )
+    assert _count(model) == 7158006
+
+
+def test_gat_is_attention_to_features_alone() -> None:
+    model = build("gat")
+    assert isinstance(model, CAT) and model.intervention is None
+    self_only = _count(build("gat-self")) - _count(model)
+    assert self_only == 8 + 1  # one epsilon per head of the two layers
+
+
+def test_the_rank_of_the_factors_is_the_number_of_classes_unless_given() -> None:
+    assert build("cat-e-sc").intervention.factors.shape == (NODES, CLASSES)
+    assert build("cat-e-sc", rank=5).intervention.factors.shape == (NODES, 5)
+
+
+def test_joined_features_keep_rows_that_sum_to_one(data: Data) -> None:
+    assert data.x is not None
+    x = zoo.input_features("gat-klap", data, dim=4)
+    torch.testing.assert_close(x[:, :FEATURES].sum(dim=1), torch.ones(NODES))
+    signed = Data(x=data.x - 0.5, edge_index=data.edge_index)
+    assert torch.equal(zoo.input_features("gat-klap", signed, dim=4)[:, :FEATURES], data.x - 0.5)
+
+
+def test_a_model_without_embedding_reads_the_features_as_they_are(data: Data) -> None:
+    assert zoo.input_features("cat-i-mf", data) is data.x
+
+
+def test_an_unknown_model_is_met_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r"'gatt' is not known; choose one of gcn, sage"):
+        build("gatt")
+
+
+def test_an_unknown_setting_is_met_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r"width=3: gcn has no such setting; it has hidden, num_layers"):
+        build("gcn", width=3)
+    with pytest.raises(InputError, match=r"heads=0|heads: 0"):
+        build("gat", heads=0)
+    with pytest.raises(InputError, match="norm"):
+        build("gat", norm="layer")
+
+
+def test_a_graph_without_features_or_classes_is_refused() -> None:
+    with pytest.raises(InputError, match="classes: 0"):
+        zoo.build("gcn", features=3, classes=0, num_nodes=3)
+    with pytest.raises(InputError, match="features"):
+        zoo.input_features("gcn", Data(edge_index=torch.zeros(2, 0, dtype=torch.long)))
+
+
+def test_settings_can_be_listed_for_every_name() -> None:
+    for name in NAMES:
+        defaults = zoo.settings_of(name)
+        assert defaults
+        assert isinstance(build(name, **defaults), type(build(name)))
+
+
+def _count(model: Any) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
