@@ -7,3 +7,15 @@ class ConjointError(Exception):
 
 class InputError(ConjointError, ValueError):
     """A bad argument, file or option. The message names what, the value found, and the remedy."""
+
+
+class StorageError(ConjointError):
+    """A file could not be written: no space, no permission. What was written before is intact."""
+
+
+class Diverged(ConjointError):
+    """Training left the finite numbers. The message names the epoch and what to change."""
+
+
+class Interrupted(ConjointError):
+    """Training was stopped from outside and can be resumed. The message says how."""

@@ -1,0 +1,84 @@
+"""How good is a labelling: against classes, and as a clustering. Plain arrays in, plain numbers out."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError
+
+Labels = npt.NDArray[np.integer[Any]]
+
+
+def accuracy(truth: npt.ArrayLike, predicted: npt.ArrayLike) -> float:
+    """Share of nodes with the right class."""
+    truth, predicted = _pair(truth, predicted)
+    return float(np.mean(truth == predicted))
+
+
+def macro_f1(truth: npt.ArrayLike, predicted: npt.ArrayLike) -> float:
+    """F1 of each class that occurs in either list, then their plain mean: small classes count as much."""
+    matrix = confusion(truth, predicted)
+    hits = np.diag(matrix).astype(float)
+    both = matrix.sum(axis=0) + matrix.sum(axis=1)
+    occurs = both > 0
+    return float(np.mean(2 * hits[occurs] / both[occurs]))
+
+
+def confusion(
+    truth: npt.ArrayLike, predicted: npt.ArrayLike, classes: int | None = None
+) -> npt.NDArray[np.int64]:
+    """How often class i was taken for class j. -> [classes, classes]"""
+    truth, predicted = _pair(truth, predicted)
+    size = int(max(truth.max(), predicted.max())) + 1
+    if classes is not None and classes < size:
+        raise InputError(f"classes={classes}: class {size - 1} occurs; give at least {size}")
+    size = classes or size
+    return np.bincount(truth * size + predicted, minlength=size * size).reshape(size, size)
+
+
+def hungarian_accuracy(truth: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
+    """Accuracy under the best one-to-one naming of clusters by classes."""
+    from scipy.optimize import linear_sum_assignment
+
+    matrix = confusion(truth, clusters)
+    row, col = linear_sum_assignment(matrix, maximize=True)
+    return float(matrix[row, col].sum() / matrix.sum())
+
+
+def normalised_mutual_information(truth: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
+    """0: knowing the cluster says nothing of the class; 1: it says all. Normalised by the mean entropy."""
+    from sklearn.metrics import normalized_mutual_info_score
+
+    return float(normalized_mutual_info_score(*_pair(truth, clusters)))
+
+
+def adjusted_rand_index(truth: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
+    """Share of node pairs on which both agree, set to 0 for chance and 1 for equal partitions."""
+    from sklearn.metrics import adjusted_rand_score
+
+    return float(adjusted_rand_score(*_pair(truth, clusters)))
+
+
+def clustering(truth: npt.ArrayLike, clusters: npt.ArrayLike) -> dict[str, float]:
+    """All measures of a clustering in one row."""
+    return {
+        "nmi": normalised_mutual_information(truth, clusters),
+        "ari": adjusted_rand_index(truth, clusters),
+        "hungarian_accuracy": hungarian_accuracy(truth, clusters),
+    }
+
+
+def _pair(truth: npt.ArrayLike, predicted: npt.ArrayLike) -> tuple[Labels, Labels]:
+    one, other = np.asarray(truth), np.asarray(predicted)
+    if one.shape != other.shape or one.ndim != 1:
+        raise InputError(
+            f"truth has shape {one.shape} and predicted {other.shape}; give two lists of equal length"
+        )
+    if one.size == 0:
+        raise InputError("truth is empty; there is nothing to measure")
+    if one.dtype.kind not in "iu" or other.dtype.kind not in "iu":
+        raise InputError(f"labels must be whole numbers, got {one.dtype} and {other.dtype}")
+    if min(one.min(), other.min()) < 0:
+        raise InputError("labels hold -1 (unlabelled); leave those nodes out first")
+    return one.astype(np.int64), other.astype(np.int64)

@@ -1,0 +1,99 @@
+"""From a graph and a list of nodes to exactly what the model must compute for them."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from ..errors import InputError
+from ..graph.adjacency import Adjacency
+from ..graph.field import receptive_field
+from ..graph.sparse import row_normalise, rows
+from ..nn.model import NodeModel
+from .config import TrainConfig
+
+# Cutting rows out of the graph costs a little in every layer; it pays when it saves at least this share.
+FIELD_PAYS_BELOW = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The graph as the model reads it. Made once per run."""
+
+    x: Tensor  # [nodes, features], dense or sparse CSR
+    y: Tensor  # [nodes], -1 = unlabelled
+    graph: Any
+
+
+class Batch(NamedTuple):
+    """Some target nodes, what their logits depend on, and their labels.
+
+    `pick` selects the targets among the rows that the model returns; None: it returns exactly the targets.
+    """
+
+    x: Tensor
+    graph: Any
+    labels: Tensor
+    pick: Tensor | None = None
+
+    def logits(self, model: NodeModel) -> Tensor:
+        out = model(self.x, self.graph)
+        return out if self.pick is None else out[self.pick]
+
+
+def prepare(model: NodeModel, data: Data, config: TrainConfig) -> Inputs:
+    """Move the graph to the model's device and into its form, features normalised as the settings say."""
+    if data.x is None:
+        raise InputError("data.x is None: the graph has no features; load it with features='spectral:128'")
+    if data.edge_index is None or data.y is None:
+        raise InputError(
+            f"data.{'y' if data.edge_index is not None else 'edge_index'} is None; training needs it"
+        )
+    device = device_of(model)
+    x = data.x if data.x.is_floating_point() else data.x.float()
+    if config.row_normalise == "always" or (config.row_normalise == "auto" and not _any_negative(x)):
+        x = row_normalise(x)
+    weight = None if data.edge_weight is None else data.edge_weight.to(device)
+    graph = model.prepare(data.edge_index.to(device), int(data.num_nodes or 0), weight)
+    return Inputs(x.to(device), data.y.to(device), graph)
+
+
+def batch_of(nodes: Tensor, inputs: Inputs, model: NodeModel, field: str) -> Batch:
+    """The nodes as one batch: on their receptive field where that is asked for or pays, else on all of it.
+
+    The choice depends on the graph alone, never on timing, because dropout draws differ between the two.
+    """
+    nodes = nodes.to(inputs.y.device)
+    labels = inputs.y[nodes]
+    whole = inputs.graph
+    can = model.reach is not None and isinstance(whole, Adjacency)
+    if field == "receptive" and not can:
+        raise InputError(f"field='receptive': {type(model).__name__} needs the whole graph; use field='auto'")
+    if field != "whole" and can:
+        assert model.reach is not None
+        cut = receptive_field(whole, nodes, model.reach)
+        if field == "receptive" or cut.num_entries < FIELD_PAYS_BELOW * model.reach * whole.num_entries:
+            return Batch(rows(inputs.x, cut.n_id), cut, labels)
+    return Batch(inputs.x, whole, labels, nodes)
+
+
+def check_labels(labels: Tensor, logits: Tensor) -> None:
+    """The model must know every class that it is to learn."""
+    low, high, classes = int(labels.min()), int(labels.max()), logits.size(-1)
+    if low < 0:
+        raise InputError("split.train holds a node without a label (-1); train on labelled nodes only")
+    if high >= classes:
+        raise InputError(
+            f"the model has {classes} classes but a training node has class {high}; build it for more"
+        )
+
+
+def device_of(model: NodeModel) -> torch.device:
+    return next(model.parameters()).device
+
+
+def _any_negative(x: Tensor) -> bool:
+    stored = x.values() if x.layout == torch.sparse_csr else x
+    return bool((stored < 0).any())

@@ -1,0 +1,190 @@
+"""The training loop: one straight function."""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+
+from ..data.splits import Split
+from ..errors import Diverged, InputError, Interrupted
+from ..nn.model import NodeModel
+from .config import TrainConfig
+from .fitted import Fitted
+from .inputs import Batch, Inputs, batch_of, check_labels, device_of, prepare
+from .loss import objective
+from .optimizer import make_optimizer, set_rate
+from .pause import deferred_interrupt
+from .runs import Run, load_run
+from .runs.checkpoint import Progress
+from .seeding import own_randomness, seed_epoch
+from .stopping import Seen, snapshot, watch
+
+Batches = Callable[[int], Iterable[Batch]]
+OnEpoch = Callable[[dict[str, Any]], None]
+
+
+def fit(
+    model: NodeModel,
+    data: Data,
+    split: Split,
+    config: TrainConfig,
+    *,
+    progress: OnEpoch | None = None,
+    run: Run | None = None,
+    batches: Batches | None = None,
+) -> Fitted:
+    """Train `model` in place and leave it with the weights that the rule of `config` chose.
+
+    Args:
+        model: with its initial weights; see `build_seeded`.
+        progress: called with each epoch's row.
+        run: a folder from `start_run` or `resume_run`; training goes on from its last checkpoint.
+        batches: epoch -> batches of that epoch, a function of the epoch and the seed alone. Default: all
+            training nodes at once.
+    """
+    if run is not None:
+        run.check(config, data, split)
+        if run.sidecar.finished:
+            return _finished(model, config, run)
+    device = device_of(model)
+    inputs = prepare(model, data, config)
+    if batches is None:
+        everything = batch_of(split.train, inputs, model, config.field)
+        batches = lambda epoch: [everything]  # noqa: E731 (one line says it)
+    judge = _judge(model, inputs, split, config)
+    optimizer = make_optimizer(model, config)
+    now, history, stopped = Progress(0, Seen(), None), list[dict[str, Any]](), "epochs"
+
+    with contextlib.ExitStack() as held:
+        if run is not None:
+            held.enter_context(run.training())
+            now, history = run.restore(model, optimizer) or (now, history)
+        held.enter_context(own_randomness(device))
+        pause = held.enter_context(deferred_interrupt(run is not None))
+        for epoch in range(now.epoch + 1, config.epochs + 1):
+            seed_epoch(config.seed, epoch, device)
+            row: dict[str, Any] = {"epoch": epoch, "lr": set_rate(optimizer, config, epoch)}
+            row |= _step_through(batches(epoch), model, inputs, optimizer, config, epoch)
+            seen, best = now.seen, now.best
+            if epoch % config.evaluate_every == 0 or epoch == config.epochs:
+                row |= judge()
+                _must_be_finite(row["val_loss"], "validation loss", epoch, config)
+                seen, verdict = watch(config.rule, seen, row)
+                if verdict.keep:
+                    best = snapshot(model, into=best)
+            now = Progress(epoch, seen, best)
+            history.append(row)
+            if run is not None:
+                run.append(row)
+            if progress is not None:
+                progress(row)
+            if seen.out_of_patience(epoch, config.patience):
+                stopped = "patience"
+                break
+            if run is not None and (pause.requested or run.due(epoch)):
+                run.save(model, optimizer, now)
+            if pause.requested and run is not None:
+                raise Interrupted(
+                    f"stopped after epoch {epoch}; go on with: conjoint train --resume {run.path}"
+                )
+        assert (
+            now.best is not None
+        )  # the last epoch is always evaluated, and the first evaluation always kept
+        model.load_state_dict(now.best)
+        fitted = Fitted(model.eval(), config, history, now.seen.kept_epoch, stopped)
+        if run is not None:
+            run.finish(now.best, _result(fitted))
+    return fitted
+
+
+def _step_through(
+    batches: Iterable[Batch],
+    model: NodeModel,
+    inputs: Inputs,
+    optimizer: torch.optim.Adam,
+    config: TrainConfig,
+    epoch: int,
+) -> dict[str, float]:
+    """One pass of gradient steps. Losses are means over the epoch's targets."""
+    model.train()
+    sums, targets = torch.zeros(3), 0
+    for batch in batches:
+        optimizer.zero_grad(set_to_none=True)
+        whole = None if batch.graph is inputs.graph else inputs.graph
+        logits, penalty = model.predict_and_penalise(batch.x, batch.graph, whole)
+        if batch.pick is not None:
+            logits = logits[batch.pick]
+        if epoch == 1:
+            check_labels(batch.labels, logits)
+        loss = objective(logits, batch.labels, penalty, config.penalty_weight)
+        loss.total.backward()
+        if config.clip is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+        parts = torch.stack([part.detach().float() for part in loss]).cpu()
+        # Before the step, so that the weights which the last checkpoint may hold are never the broken ones.
+        _must_be_finite(float(parts[0]), "training loss", epoch, config)
+        optimizer.step()
+        sums += parts * len(batch.labels)
+        targets += len(batch.labels)
+    if targets == 0:
+        raise InputError(f"epoch {epoch} has no batches; give `batches` a function that returns at least one")
+    total, prediction, penalty_mean = (sums / targets).tolist()
+    return {"loss": total, "prediction_loss": prediction, "penalty": penalty_mean}
+
+
+def _judge(
+    model: NodeModel, inputs: Inputs, split: Split, config: TrainConfig
+) -> Callable[[], dict[str, Any]]:
+    """A function that looks at the validation nodes (and the test nodes, for a rule that asks for them)."""
+    if split.val.numel() == 0:
+        raise InputError(
+            f"split {split.name!r} has no validation nodes, so no epoch can be chosen; give it some"
+        )
+    val = batch_of(split.val, inputs, model, config.field)
+    test = batch_of(split.reveal_test(), inputs, model, config.field) if config.saw_test else None
+
+    @torch.no_grad()
+    def look() -> dict[str, Any]:
+        model.eval()
+        logits = val.logits(model)
+        row: dict[str, Any] = {
+            "val_loss": float(F.cross_entropy(logits, val.labels)),
+            "val_accuracy": _share_right(logits, val.labels),
+        }
+        if test is not None:
+            row |= {"test_accuracy": _share_right(test.logits(model), test.labels)}
+            row |= {"rule": config.rule, "saw_test": True}
+        return row
+
+    return look
+
+
+def _share_right(logits: Tensor, labels: Tensor) -> float:
+    return int((logits.argmax(dim=1) == labels).sum()) / len(labels)
+
+
+def _must_be_finite(value: float, what: str, epoch: int, config: TrainConfig) -> None:
+    if not math.isfinite(value):
+        clip = "" if config.clip is not None else " or set clip=1.0"
+        raise Diverged(
+            f"the {what} is {value} at epoch {epoch} with lr={config.lr}; try lr={config.lr / 10:g}{clip}"
+        )
+
+
+def _result(fitted: Fitted) -> dict[str, Any]:
+    config = fitted.config
+    chosen = {"best_epoch": fitted.best_epoch, "epochs": len(fitted.history), "stopped": fitted.stopped}
+    return chosen | {"rule": config.rule, "saw_test": config.saw_test, "metrics": fitted.metrics}
+
+
+def _finished(model: NodeModel, config: TrainConfig, run: Run) -> Fitted:
+    """Resuming a run that was complete: nothing to compute."""
+    trained, _ = load_run(run.path, lambda *_, **__: model)
+    result = run.sidecar.result or {}
+    history = run.history(int(result.get("epochs", 0)))
+    return Fitted(trained, config, history, int(result["best_epoch"]), str(result["stopped"]))
