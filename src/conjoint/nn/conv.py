@@ -229,6 +229,7 @@ class CATConv(MessagePassing):
     ) -> tuple[Tensor, Weights]:
         """The weighted sum over neighbours, then W: the same output, cheaper where W widens x."""
         assert self.lin is not None
+        checks.width(x, self.lin.in_channels)
         weight = self.lin.weight.view(self.heads, self.out_channels, -1)  # [heads, out, in]
         logits = None
         if self.att_src is not None and self.att_dst is not None:

@@ -1,0 +1,216 @@
+"""CATConv against the dense oracle, equation by equation."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import oracle
+from conjoint import (
+    CATConv,
+    Constant,
+    FeatureSimilarity,
+    Intervention,
+    MatrixFactorization,
+    SelfExpression,
+    Structure,
+    adjacency,
+)
+from conjoint.graph.sparse import to_csr
+from graphs import ALL, KITE, random_features, random_graph
+
+HEADS, OUT = 3, 4
+
+
+def layer(strategy: str, n: int, width: int, **options: object) -> CATConv:
+    torch.manual_seed(1)
+    options.setdefault("intervention", MatrixFactorization(n, 2))
+    conv = CATConv(width, OUT, HEADS, bias=False, strategy=strategy, **options).double()  # type: ignore[arg-type]
+    for parameter in (conv.mix_logit, conv.eps_logit):
+        if parameter is not None:
+            torch.nn.init.normal_(parameter)
+    return conv
+
+
+def dense_output(conv: CATConv, x: Tensor, edges: Tensor, n: int, c: np.ndarray) -> np.ndarray:
+    """Eq. 4-9, head by head."""
+    mask = oracle.neighbourhood(edges.numpy(), n)
+    assert conv.lin is not None
+    weight = conv.lin.weight.detach().numpy()
+    heads = []
+    for k in range(conv.heads):
+        h = x.numpy() @ weight[k * OUT : (k + 1) * OUT].T
+        s = oracle.structural_attention(c, mask)
+        alpha = s
+        if conv.att_src is not None and conv.att_dst is not None:
+            src, dst = conv.att_src[0, k].detach().numpy(), conv.att_dst[0, k].detach().numpy()
+            f = oracle.feature_attention(h, src, dst, mask, conv.negative_slope)
+            if conv.intervention is None:
+                alpha = f
+            elif conv.strategy == "explicit":
+                alpha = oracle.explicit(f, s)
+            else:
+                assert conv.mix_logit is not None
+                alpha = oracle.implicit(f, s, *oracle.mixing(*conv.mix_logit[k].tolist()))
+        eps = 0.0 if conv.eps is None else conv.eps[k].item()
+        heads.append(oracle.aggregate(alpha, h, eps, mask))
+    return np.concatenate(heads, axis=1)
+
+
+@pytest.mark.parametrize("name", ["kite", "star", "random"])
+@pytest.mark.parametrize("strategy", ["implicit", "explicit", "structural"])
+@pytest.mark.parametrize(
+    "width", [5, 30]
+)  # fewer and more than heads * out: aggregate-first, transform-first
+def test_output_equals_the_equations(name: str, strategy: str, width: int) -> None:
+    edges, n = ALL[name] if name in ALL else random_graph(25, 60, undirected=False)
+    x = random_features(n, width)
+    conv = layer(strategy, n, width)
+    assert isinstance(conv.intervention, MatrixFactorization)
+    v = conv.intervention.factors.detach().numpy()
+    out = conv(x, edges)
+    np.testing.assert_allclose(out.detach().numpy(), dense_output(conv, x, edges, n, v @ v.T), atol=1e-10)
+
+
+def test_without_intervention_and_self_term_it_is_gat() -> None:
+    from torch_geometric.nn import GATConv
+
+    edges, n = random_graph(30, 80)
+    x = random_features(n, 20)
+    gat = GATConv(20, OUT, HEADS).double()
+    conv = CATConv(20, OUT, HEADS, self_term=False).double()
+    conv.load_state_dict(gat.state_dict())
+    torch.testing.assert_close(conv(x, edges), gat(x, edges), rtol=0, atol=1e-12)
+
+
+def test_feature_similarity_and_constant_as_interventions() -> None:
+    edges, n = random_graph(25, 60)
+    x = random_features(n, 30)
+    for intervention, c in (
+        (FeatureSimilarity(), oracle.cosine(x.numpy())),
+        (Constant(), np.zeros((n, n))),
+    ):
+        conv = layer("explicit", n, 30, intervention=intervention)
+        expected = dense_output(conv, x, edges, n, c)
+        np.testing.assert_allclose(conv(x, edges).detach().numpy(), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("strategy", ["implicit", "explicit", "structural"])
+@pytest.mark.parametrize("kind", ["mf", "sc", "fs"])
+@pytest.mark.parametrize("width", [3, 14])
+def test_gradients(strategy: str, kind: str, width: int) -> None:
+    edges, n = KITE
+    makes: dict[str, Intervention] = {
+        "mf": MatrixFactorization(n, 2),
+        "sc": SelfExpression(n, 2),
+        "fs": FeatureSimilarity(),
+    }
+    conv = layer(strategy, n, width, intervention=makes[kind])
+    adj = adjacency(edges, n)
+    x = random_features(n, width).requires_grad_()
+    names, values = zip(*conv.named_parameters(), strict=True)
+
+    def run(x: Tensor, *values: Tensor) -> tuple[Tensor, Tensor]:
+        out = torch.func.functional_call(conv, dict(zip(names, values, strict=True)), (x, adj))
+        assert conv.intervention is not None
+        return out, conv.intervention.penalty(adj)
+
+    assert torch.autograd.gradcheck(run, (x, *values), atol=1e-6)
+
+
+def test_explicit_equals_the_renormalised_product_for_extreme_scores() -> None:
+    edges, n = KITE
+    x = random_features(n, 6).float()
+    conv = CATConv(6, OUT, HEADS, strategy="explicit", intervention=Constant())
+    scores = torch.linspace(-1e4, 1e4, edges.size(1))
+    out, attention = conv(x, edges, return_attention_weights=True, score=scores)
+    assert bool(torch.isfinite(out).all())
+    torch.testing.assert_close(attention.sums(), torch.ones(n, HEADS))
+
+
+@pytest.mark.parametrize("strategy", ["implicit", "explicit"])
+def test_attention_comes_back_whole_and_in_parts(strategy: str) -> None:
+    edges, n = random_graph(20, 50, undirected=False)
+    x = random_features(n, 30)
+    conv = layer(strategy, n, 30, dropout=0.5)
+    conv.train()
+    _, attention = conv(x, edges, return_attention_weights=True)
+    edge_index, alpha = attention
+    assert torch.equal(edge_index[:, : edges.size(1)], edges)
+    assert alpha.shape == (edges.size(1) + n, HEADS)
+    torch.testing.assert_close(attention.sums(), torch.ones(n, HEADS, dtype=torch.double))
+    f, s = attention.feature, attention.structural
+    assert f is not None and s is not None
+    if strategy == "implicit":
+        assert attention.mix is not None
+        torch.testing.assert_close(attention.mix.sum(-1), torch.ones(HEADS, dtype=torch.double))
+        torch.testing.assert_close(alpha, attention.mix[:, 0] * f + attention.mix[:, 1] * s.unsqueeze(1))
+    else:
+        product = f * s.unsqueeze(1)
+        total = torch.zeros(n, HEADS, dtype=torch.double).index_add(0, edge_index[1], product)
+        torch.testing.assert_close(alpha, product / total[edge_index[1]])
+
+
+def test_scores_given_from_outside_equal_those_of_the_intervention() -> None:
+    edges, n = random_graph(20, 50)
+    x = random_features(n, 8)
+    conv = layer("implicit", n, 8)
+    assert isinstance(conv.intervention, MatrixFactorization)
+    adj = adjacency(edges, n)
+    shared = Structure(adj, conv.intervention(adj))
+    torch.testing.assert_close(conv(x, adj, score=shared), conv(x, edges))
+    v = conv.intervention.factors
+    per_edge = (v[edges[1]] * v[edges[0]]).sum(-1)
+    with_mean_loops = conv(x, edges, score=per_edge)
+    assert with_mean_loops.shape == (n, HEADS * OUT)
+
+
+def test_sparse_features_give_the_dense_result() -> None:
+    edges, n = random_graph(20, 50)
+    x = random_features(n, 40).float()
+    x[x.abs() < 1.0] = 0.0
+    conv = CATConv(40, OUT, HEADS, intervention=MatrixFactorization(n, 2), residual=True)
+    sparse = to_csr(x.numpy())
+    torch.testing.assert_close(conv(sparse, edges), conv(x, edges), rtol=1e-5, atol=1e-5)
+    conv(sparse, edges).sum().backward()
+    assert conv.lin is not None and conv.lin.weight.grad is not None
+    from_sparse = conv.lin.weight.grad.clone()
+    conv.zero_grad()
+    conv(x, edges).sum().backward()
+    torch.testing.assert_close(conv.lin.weight.grad, from_sparse, rtol=1e-4, atol=1e-4)
+
+
+def test_dropout_follows_the_global_seed_and_is_off_in_evaluation() -> None:
+    edges, n = random_graph(20, 80)
+    x = random_features(n, 8)
+    conv = layer("implicit", n, 8, dropout=0.6, self_dropout=0.9)
+
+    def run(seed: int) -> Tensor:
+        torch.manual_seed(seed)
+        return conv(x, edges).detach()
+
+    conv.train()
+    assert torch.equal(run(3), run(3))
+    assert not torch.equal(run(3), run(4))
+    conv.eval()
+    assert torch.equal(run(3), run(4))
+
+
+def test_dropout_keeps_the_expectation() -> None:
+    edges, n = random_graph(10, 30)
+    x = random_features(n, 8)
+    conv = layer("implicit", n, 8, dropout=0.5, self_dropout=0.5)
+    conv.eval()
+    expected = conv(x, edges).detach()
+    conv.train()
+    torch.manual_seed(0)
+    mean = torch.stack([conv(x, edges).detach() for _ in range(600)]).mean(0)
+    assert float((mean - expected).abs().mean()) < 0.08 * float(expected.abs().mean())
+
+
+def test_self_term_stays_inside_its_bounds() -> None:
+    conv = CATConv(4, 2, 2)
+    assert conv.eps is not None and conv.eps_logit is not None
+    for value in (-15.0, 0.0, 15.0):
+        torch.nn.init.constant_(conv.eps_logit, value)
+        assert bool(((conv.eps > 0) & (conv.eps < 1)).all())
