@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from conjoint.data.npz import read_arrays
+from conjoint.data.npz_graph import csr_from
 from conjoint.data.planetoid import CLASS_NAMES
 from conjoint.data.raw import RawGraph
+from conjoint.data.read_table import read_bytes
 from conjoint.errors import InputError
 
 # The .npz holds them as a pickled array, which is not opened; a test reads the same words in its bytes.
@@ -44,14 +45,14 @@ def read_coauthor(folder: Path) -> RawGraph:
     """Coauthor CS of "Pitfalls of Graph Neural Network Evaluation"; features are keyword counts."""
     path = folder / "ms_academic_cs.npz"
     held = read_arrays(path, skip=("class_names",))
-    adjacency = _csr(held, "adj", path).tocoo()
+    adjacency = csr_from(held, "adj", str(path)).tocoo()
     return RawGraph(
         source=adjacency.row,
         target=adjacency.col,
         labels=held["labels"],
         node_ids=held["node_names"],
         class_names=COAUTHOR_CLASSES,
-        x=_csr(held, "attr", path),
+        x=csr_from(held, "attr", str(path)),
     )
 
 
@@ -66,7 +67,7 @@ def read_release(folder: Path, name: str) -> RawGraph:
         labels=held["y"],
         node_ids=np.arange(len(held["y"])),
         class_names=CLASS_NAMES[name],
-        x=_csr(held, "x", path),
+        x=csr_from(held, "x", str(path)),
         splits={"released": (held["train"], held["valid"], held["test"])},
         notes=["as the paper's authors released it"],
     )
@@ -92,24 +93,12 @@ def read_arxiv(folder: Path) -> RawGraph:
     )
 
 
-def _csr(held: dict[str, npt.NDArray[Any]], prefix: str, path: Path) -> sp.csr_matrix:
-    try:
-        parts = tuple(held[f"{prefix}_{part}"] for part in ("data", "indices", "indptr"))
-        matrix = sp.csr_matrix(parts, shape=tuple(held[f"{prefix}_shape"].tolist()))
-        matrix.check_format()
-    except (KeyError, ValueError, TypeError) as error:
-        raise InputError(
-            f"{path}: {prefix}_* do not form a sparse matrix ({error}); fetch the file again"
-        ) from None
-    return matrix
-
-
 def _table(path: Path, number: str = "Int64") -> npt.NDArray[Any]:
     """A gzipped table of numbers without a header."""
     import polars as pl
 
     try:
-        frame = pl.read_csv(path, has_header=False).cast(getattr(pl, number))
-    except (pl.exceptions.PolarsError, OSError) as error:
+        frame = pl.read_csv(read_bytes(path), has_header=False).cast(getattr(pl, number))
+    except pl.exceptions.PolarsError as error:
         raise InputError(f"{path} is not a gzipped table of numbers ({str(error).splitlines()[0]})") from None
     return frame.to_numpy()

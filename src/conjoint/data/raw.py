@@ -27,6 +27,7 @@ class RawGraph:
     x: Any = None  # array, SciPy matrix or tensor; None when the source has no features
     weight: npt.NDArray[Any] | None = None
     time: npt.NDArray[Any] | None = None
+    feature_names: list[str] | None = None
     splits: dict[str, tuple[Index, Index, Index]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -61,6 +62,8 @@ def assemble(
     }
     if raw.time is not None:
         extra["node_time"] = raw.time
+    if raw.feature_names is not None and features is None:
+        extra["feature_names"] = raw.feature_names
     return make_data(
         x=x,
         edge_index=edge_index,

@@ -1,0 +1,90 @@
+"""A graph back into files that :func:`conjoint.data.read_graph` reads."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch_geometric.data import Data
+
+from conjoint.data.tables import FORMULA, write_table, written_whole
+from conjoint.errors import InputError
+from conjoint.graph.sparse import to_scipy
+
+# A node table has one column per feature; past this an .npz is the sane place.
+MAX_COLUMNS = 20_000
+
+
+def write_graph(
+    data: Data, edges: str | os.PathLike[str], nodes: str | os.PathLike[str] | None = None
+) -> None:
+    """Write ``data`` as an edge table and a node table, or, if ``edges`` ends in .npz, as one file.
+
+    Each undirected edge is written once. Class numbers become class names, -1 an empty cell. Read it back
+    with ``standardise=False`` (and ``weight="weight"`` if there are weights) for the same graph.
+    """
+    source, target = data.edge_index.cpu().numpy()
+    once = source < target
+    weight = getattr(data, "edge_weight", None)
+    kept = None if weight is None else weight.cpu().numpy()[once]
+    if Path(edges).suffix.lower() == ".npz":
+        if nodes is not None:
+            raise InputError(f"{edges} holds the whole graph; leave nodes= out")
+        return _write_npz(Path(edges), data, np.stack([source[once], target[once]]), kept)
+    if nodes is None:
+        raise InputError("nodes= is missing: a graph in tables needs an edge table and a node table")
+    ids = np.asarray(data.node_ids)
+    for path in (edges, nodes):
+        _refuse_formulas(path, ids, data.class_names)
+    columns: dict[str, Any] = {"source": ids[source[once]], "target": ids[target[once]]}
+    if kept is not None:
+        columns["weight"] = kept
+    width = 0 if data.x is None else data.x.size(1)
+    if width > MAX_COLUMNS:
+        raise InputError(f"{width} features are too many columns for {nodes}; write an .npz instead")
+    names = np.array([*data.class_names, None], dtype=object)
+    described: dict[str, Any] = {"id": ids, "label": names[data.y.cpu().numpy()].tolist()}
+    if data.x is not None:
+        dense = data.x.to_dense() if data.x.layout == torch.sparse_csr else data.x
+        described |= {f"x{i}": dense[:, i].cpu().numpy() for i in range(width)}
+    write_table(edges, columns)
+    write_table(nodes, described)
+    return None
+
+
+def _refuse_formulas(path: str | os.PathLike[str], ids: npt.NDArray[Any], classes: list[str]) -> None:
+    """write_table would put an apostrophe before such a cell, and the id would not come back as it was."""
+    if Path(path).suffix.lower() == ".parquet":
+        return
+    words = [*classes, *(ids.tolist() if ids.dtype.kind == "U" else [])]
+    risky = next((word for word in words if re.match(FORMULA, word)), None)
+    if risky is not None:
+        raise InputError(
+            f"{path}: a spreadsheet would run {risky!r} as a formula; write .parquet or .npz instead"
+        )
+
+
+def _write_npz(path: Path, data: Data, ends: npt.NDArray[Any], weight: npt.NDArray[Any] | None) -> None:
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "edge_index": ends,
+        "y": data.y.cpu().numpy(),
+        "node_ids": np.asarray(data.node_ids),
+        "class_names": np.array(data.class_names, dtype=np.str_),
+    }
+    if weight is not None:
+        arrays["edge_weight"] = weight
+    if data.x is not None and data.x.layout == torch.sparse_csr:
+        x = to_scipy(data.x)
+        arrays |= {
+            "x_data": x.data,
+            "x_indices": x.indices,
+            "x_indptr": x.indptr,
+            "x_shape": np.array(x.shape),
+        }
+    elif data.x is not None:
+        arrays["x"] = data.x.cpu().numpy()
+    with written_whole(path) as part, part.open("wb") as stream:
+        np.savez_compressed(stream, allow_pickle=False, **arrays)
