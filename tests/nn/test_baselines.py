@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric import nn as pyg
-from torch_geometric.utils import add_self_loops
 
 from conjoint.errors import InputError
 from conjoint.graph.sparse import to_csr
@@ -213,19 +212,20 @@ def test_gin_is_gin_convs(x: Tensor, edge_index: Tensor) -> None:
     torch.testing.assert_close(model(x, model.prepare(edge_index, NODES)), hidden)
 
 
-def test_monet_is_gmm_conv_with_self_loops(x: Tensor, edge_index: Tensor) -> None:
-    ours = GaussianConvolution(FEATURES, 4, kernels=3)
-    torch.nn.init.uniform_(ours.sigma, 0.5, 1.5)
-    theirs = pyg.GMMConv(FEATURES, 4, dim=2, kernel_size=3, aggr="add", root_weight=False)
-    theirs.root = None  # its forward asks for it even where it was switched off
-    theirs.load_state_dict(ours.state_dict())
+def test_monet_weighs_neighbours_by_scaled_gaussians(x: Tensor, edge_index: Tensor) -> None:
+    conv = GaussianConvolution(FEATURES, 4, kernels=3)
+    torch.nn.init.uniform_(conv.sigma, 0.5, 1.5)
     graph = base.MoNet(FEATURES, CLASSES).prepare(edge_index, NODES)
-    looped = add_self_loops(edge_index, num_nodes=NODES)[0]
-    degree = torch.bincount(looped[1], minlength=NODES).float()
-    coordinates = torch.stack([degree[looped[1]], degree[looped[0]]], dim=1).rsqrt()
-    torch.testing.assert_close(
-        ours(x, graph.adj, graph.coordinates), theirs(x, looped, coordinates), atol=1e-5, rtol=1e-5
-    )
+    listens = torch.eye(NODES)
+    listens[edge_index[1], edge_index[0]] = 1.0
+    root = listens.sum(dim=1).rsqrt()
+    expected = torch.zeros(NODES, 4)
+    for k, weight in enumerate(conv.g.view(FEATURES, 3, 4).unbind(1)):
+        (mu_i, mu_j), (sigma_i, sigma_j) = conv.mu[k], conv.sigma[k]
+        of_i, of_j = ((root - mu_i) / sigma_i).square(), ((root - mu_j) / sigma_j).square()
+        gaussian = listens * (-0.5 * (of_i[:, None] + of_j[None, :])).exp()
+        expected = expected + gaussian / gaussian.sum(dim=1, keepdim=True) @ x @ weight
+    torch.testing.assert_close(conv(x, graph.adj, graph.coordinates), expected)
 
 
 @pytest.mark.parametrize(

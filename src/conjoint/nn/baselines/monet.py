@@ -23,18 +23,23 @@ class DegreeGraph:
 
 
 class GaussianConvolution(GMMConv):
-    """sum_k sum_j w_k(u_ij) (x_j W_k) + b. PyG's parameters; the kernels are the heads of one aggregation,
-    so that no tensor of entries x kernels x channels is made."""
+    """sum_k sum_j w_k(u_ij) x_j W_k + b, w_k a Gaussian that is scaled to sum to 1 over each neighbourhood.
+
+    The scaling is not in the paper but in its authors' code; without it hubs drown their neighbours. It makes
+    w_k a softmax of the Gaussian's exponent. The parameters are PyG's. The kernels are the heads of one
+    aggregation, so that no tensor of entries x kernels x channels is made.
+    """
 
     def __init__(self, in_channels: int, out_channels: int, kernels: int) -> None:
         super().__init__(in_channels, out_channels, dim=2, kernel_size=kernels, aggr="add", root_weight=False)
-        # Glorot makes sigma nearly 0 for some kernels, which then see no neighbour at all.
-        nn.init.normal_(self.mu, 0.0, 0.1)
+        # Coordinates lie in (-1, 1): spread the kernels over it, each wide enough to see all neighbours.
+        centres = (torch.arange(kernels) + 0.5) * 2.0 / kernels - 1.0
+        self.mu.data.copy_(centres.unsqueeze(1).expand_as(self.mu))
         nn.init.ones_(self.sigma)
 
     def forward(self, x: Tensor, adj: Adjacency, coordinates: Tensor) -> Tensor:
-        offset = (coordinates.unsqueeze(1) - self.mu) / (self.sigma.abs() + 1e-7)
-        weight = (-0.5 * offset.square().sum(dim=-1)).exp()  # [entries, kernels]
+        offset = (coordinates.unsqueeze(1) - self.mu).square() / (self.sigma.square() + 1e-14)
+        weight = ops.edge_softmax(adj, -0.5 * offset.sum(dim=-1))  # [entries, kernels]
         projected = project(x, self.g.t()).view(-1, self.kernel_size, self.out_channels)
         return ops.aggregate(adj, weight, projected).sum(dim=1) + self.bias
 
