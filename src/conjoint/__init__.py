@@ -1,20 +1,41 @@
 """Conjoint: attention on graphs that listens to structure as well as features."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .errors import ConjointError, InputError
-from .graph.adjacency import Adjacency, adjacency
-from .nn.attention import ConjointAttention, Structure
-from .nn.cat import CAT
-from .nn.conv import CATConv
-from .nn.interventions import (
-    Constant,
-    EdgeScores,
-    FeatureSimilarity,
-    Intervention,
-    MatrixFactorization,
-    SelfExpression,
-)
+
+if TYPE_CHECKING:
+    from .graph.adjacency import Adjacency, adjacency
+    from .nn.attention import ConjointAttention, Structure
+    from .nn.cat import CAT
+    from .nn.conv import CATConv
+    from .nn.interventions import (
+        Constant,
+        EdgeScores,
+        FeatureSimilarity,
+        Intervention,
+        MatrixFactorization,
+        SelfExpression,
+    )
 
 __version__ = "0.1.0"
+
+# Importing torch takes seconds, and `conjoint --help` needs none of it: a name is fetched when it is used.
+_HOMES = {
+    "CAT": "nn.cat",
+    "Adjacency": "graph.adjacency",
+    "CATConv": "nn.conv",
+    "ConjointAttention": "nn.attention",
+    "Constant": "nn.interventions",
+    "EdgeScores": "nn.interventions",
+    "FeatureSimilarity": "nn.interventions",
+    "Intervention": "nn.interventions",
+    "MatrixFactorization": "nn.interventions",
+    "SelfExpression": "nn.interventions",
+    "Structure": "nn.attention",
+    "adjacency": "graph.adjacency",
+}
 
 __all__ = [
     "CAT",
@@ -32,3 +53,17 @@ __all__ = [
     "Structure",
     "adjacency",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker reads the imports above, and so finds misspelt names
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
