@@ -228,6 +228,7 @@ def test_edge_index_changed_in_place_is_noticed() -> None:
         (lambda: make()(X[:, :4], EDGES), "it has 4 features, but the layer was made with 10"),
         (lambda: make()(torch.full((N, 10), float("nan")), EDGES), "240 of its values are NaN or infinite"),
         (lambda: make()(X, EDGES, size=(N, 3)), "size: it says 3 targets"),
+        (lambda: CATConv(10, 6)(X, EDGES, score=torch.ones(EDGES.size(1))), "pass intervention=Constant()"),
         (lambda: make()(X, EDGES, torch.ones(3)), "made without edge_dim"),
         (lambda: CATConv(10, 6, edge_dim=2)(X, EDGES, torch.ones(3, 2)), "edge_attr: it has shape"),
         (lambda: CATConv(10, 6, edge_dim=2)(X, EDGES), "edge_attr: missing"),

@@ -286,6 +286,11 @@ class CATConv(MessagePassing):
     def _structure(
         self, adj: Adjacency, x: Tensor, score: Tensor | Structure | None, n_id: Tensor | None
     ) -> Structure | None:
+        if score is not None and self.strategy == "implicit" and self.mix_logit is None:
+            raise InputError(
+                "score: the implicit strategy mixes it in with r_f and r_s, but this layer was made without an "
+                "intervention and has none; pass intervention=Constant() or strategy='explicit'"
+            )
         if isinstance(score, Structure):
             return score.first(adj)
         if score is not None:
