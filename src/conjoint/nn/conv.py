@@ -288,8 +288,8 @@ class CATConv(MessagePassing):
     ) -> Structure | None:
         if score is not None and self.strategy == "implicit" and self.mix_logit is None:
             raise InputError(
-                "score: the implicit strategy mixes it in with r_f and r_s, but this layer was made without an "
-                "intervention and has none; pass intervention=Constant() or strategy='explicit'"
+                "score: the implicit strategy mixes it in with r_f and r_s, which a layer without an "
+                "intervention does not have; pass intervention=Constant(), or strategy='explicit'"
             )
         if isinstance(score, Structure):
             return score.first(adj)

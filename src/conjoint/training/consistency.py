@@ -1,6 +1,6 @@
 """Consistency on unlabelled nodes: predictions under different dropout should agree.
 
-After "Graph Random Neural Networks for Semi-Supervised Learning on Graphs" (Feng et al., NeurIPS 2020, GRAND).
+After GRAND, "Graph Random Neural Networks for Semi-Supervised Learning on Graphs" (Feng et al., 2020).
 S stochastic passes give each node S distributions. Their mean, sharpened, is the target of all of them.
 """
 
