@@ -8,6 +8,7 @@ from torch import Tensor
 
 from conjoint import CAT, Constant, InputError, MatrixFactorization, SelfExpression, adjacency
 from conjoint.graph.adjacency import Adjacency
+from conjoint.graph.field import receptive_field
 from graphs import random_features, random_graph
 
 EDGES, N = random_graph(30, 80)
@@ -120,6 +121,38 @@ def test_a_tensor_of_scores_serves_as_intervention() -> None:
     model = make(intervention=torch.randn(EDGES.size(1)), strategy="explicit")
     assert model(X, EDGES).shape == (N, 3)
     assert model.reach is None  # such scores cannot be cut to a part of the graph
+
+
+@pytest.mark.parametrize("strategy", ["implicit", "explicit", "structural"])
+@pytest.mark.parametrize("part", [False, True])
+def test_an_edge_of_weight_two_is_two_parallel_edges(strategy: str, part: bool) -> None:
+    model = make(strategy=strategy, self_term=False).double().eval()
+    x = X.double()
+    doubled = torch.cat([EDGES, EDGES[:, :20]], dim=1)
+    weight = torch.ones(EDGES.size(1), dtype=torch.double)
+    weight[:20] = 2.0
+    loops = torch.arange(N).repeat(2, 1)  # with their own weight, so that no mean is taken for them
+    plain = adjacency(torch.cat([doubled, loops], 1), N, self_loops=False)
+    weighted = adjacency(torch.cat([EDGES, loops], 1), N, self_loops=False)
+    weighted = weighted.with_weights(torch.cat([weight, torch.ones(N, dtype=torch.double)]))
+    expected = model(x, plain)
+    if part:
+        targets = torch.tensor([2, 11])
+        field = receptive_field(weighted, targets, 2)
+        torch.testing.assert_close(model(x[field.n_id], field), expected[targets])
+    else:
+        torch.testing.assert_close(model(x, weighted), expected)
+
+
+def test_only_ratios_of_edge_weights_matter() -> None:
+    model = make().eval()
+    expected = model(X, EDGES)
+    heavy = model.prepare(EDGES, N, torch.full((EDGES.size(1),), 7.0))
+    isolated = torch.bincount(EDGES[1], minlength=N) == 0
+    torch.testing.assert_close(model(X, heavy)[~isolated], expected[~isolated])
+    for bad in (torch.zeros(EDGES.size(1)), torch.ones(3)):
+        with pytest.raises(InputError, match="edge_weight"):
+            model.prepare(EDGES, N, bad)
 
 
 @pytest.mark.parametrize(

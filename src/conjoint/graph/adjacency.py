@@ -4,8 +4,9 @@ Every later stage (scores, attention, aggregation, penalties) works on this one 
 stands beside the edge that it belongs to. Self-loops are added here, once.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,6 +40,7 @@ class Adjacency:
     kept: Tensor | None = None  # user's columns that survived the removal of self-loops; None = all of them
     num_loops: int = 0  # how many self-loops were appended
     num_dropped: int = 0  # how many of the user's own self-loops were removed
+    log_weight: Tensor | None = None  # [entries]: logarithm of the edge weights, if edges have any
 
     @property
     def num_dst(self) -> int:
@@ -97,9 +99,29 @@ class Adjacency:
         return torch.cat([kept, loop_value.to(kept.dtype)])[self.perm]
 
     def to(self, device: torch.device | str) -> "Adjacency":
-        kept = None if self.kept is None else self.kept.to(device)
-        moved = (self.rowptr.to(device), self.col.to(device), self.perm.to(device))
-        return replace(self, rowptr=moved[0], col=moved[1], perm=moved[2], kept=kept)
+        parts: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{name: p.to(device) for name, p in parts.items() if isinstance(p, Tensor)})
+
+    def with_weights(self, edge_weight: Tensor) -> "Adjacency":
+        """The same graph with a positive weight per edge of the user. Weight 2 counts as two parallel edges.
+
+        An added self-loop weighs as much as the node's edges do on average, so that only ratios matter.
+        """
+        if edge_weight.shape != (self.num_edges,):
+            raise InputError(
+                f"edge_weight: it has shape {tuple(edge_weight.shape)}; expected one number for each of the "
+                f"{self.num_edges} edges"
+            )
+        if not bool((edge_weight > 0).all()) or not bool(torch.isfinite(edge_weight).all()):
+            raise InputError(
+                "edge_weight: weights must be finite and above 0; drop the edges that weigh nothing"
+            )
+        kept = edge_weight if self.kept is None else edge_weight[self.kept]
+        targets = self.edge_index[1, : kept.numel()]
+        count = torch.bincount(targets, minlength=self.num_dst)
+        total = kept.new_zeros(self.num_dst).index_add(0, targets, kept)
+        loops = torch.where(count > 0, total / count.clamp(min=1), 1.0)[: self.num_loops]
+        return replace(self, log_weight=self.from_user_order(edge_weight, loops).log())
 
 
 def adjacency(

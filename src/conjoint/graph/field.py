@@ -51,7 +51,8 @@ def receptive_field(whole: Adjacency, targets: Tensor, hops: int) -> Field:
     degree = whole.degree[n_id[: sizes[-2]]]
     rowptr = torch.cat([degree.new_zeros(1), degree.cumsum(0)])
     col = local[whole.col[entries]]
-    layers = [_prefix(rowptr, col, sizes[k], sizes[k + 1]) for k in reversed(range(hops))]
+    log_weight = None if whole.log_weight is None else whole.log_weight[entries]
+    layers = [_prefix(rowptr, col, log_weight, sizes[k], sizes[k + 1]) for k in reversed(range(hops))]
     return Field(n_id, tuple(layers))
 
 
@@ -62,8 +63,13 @@ def _entries_of(whole: Adjacency, nodes: Tensor) -> Tensor:
     return torch.arange(int(degree.sum()), device=nodes.device) + start.repeat_interleave(degree)
 
 
-def _prefix(rowptr: Tensor, col: Tensor, num_dst: int, num_src: int) -> Adjacency:
+def _prefix(rowptr: Tensor, col: Tensor, log_weight: Tensor | None, num_dst: int, num_src: int) -> Adjacency:
     rowptr = rowptr[: num_dst + 1]
-    col = col[: int(rowptr[-1])]
-    perm = torch.arange(col.numel(), device=col.device)
-    return Adjacency(rowptr=rowptr, col=col, perm=perm, num_src=num_src)
+    count = int(rowptr[-1])
+    return Adjacency(
+        rowptr=rowptr,
+        col=col[:count],
+        perm=torch.arange(count, device=col.device),
+        num_src=num_src,
+        log_weight=None if log_weight is None else log_weight[:count],
+    )

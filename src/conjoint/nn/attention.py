@@ -18,8 +18,11 @@ class Structure:
 
     @cached_property
     def attention(self) -> Tensor:
-        """Eq. 5: s_ij. [entries]"""
-        return ops.edge_softmax(self.adj, self.score.unsqueeze(1)).squeeze(1)
+        """Eq. 5: s_ij, in which an edge of weight w counts as w parallel ones. [entries]"""
+        score = self.score
+        if self.adj.log_weight is not None:
+            score = score + self.adj.log_weight.to(score.dtype)
+        return ops.edge_softmax(self.adj, score.unsqueeze(1)).squeeze(1)
 
     def first(self, adj: Adjacency) -> "Structure":
         """The part for the first rows of the graph, as the later layers of a receptive field need it."""
@@ -72,37 +75,45 @@ def conjoint_weights(
 ) -> Weights:
     """Eq. 7 if `mix` is given, Eq. 8 if only logits and structure are; else the one part there is.
 
+    An edge of weight w has w times the share of the softmax, as w parallel edges would have.
+
     `with_parts` also works out f and s where the strategy itself does not need them.
     """
     if logits is None:
         assert structure is not None
         alpha = structure.attention.unsqueeze(1).expand(-1, heads).contiguous()
         return Weights(alpha, structural=structure.attention)
+    weight = adj.log_weight
     if structure is None:
-        alpha = _attention(adj, logits, None, None)[0]
+        alpha = _attention(adj, logits, weight)
         return Weights(alpha, feature=alpha)
-    if mix is not None:
-        alpha, feature = _attention(adj, logits, structure.attention, mix)
-        return Weights(alpha, feature, structure.attention, mix)
-    alpha = _attention(adj, logits, structure.score, None)[0]
-    if not with_parts:
-        return Weights(alpha)
-    return Weights(alpha, _attention(adj, logits, None, None)[0], structure.attention)
+    if mix is None:
+        score = structure.score if weight is None else structure.score + weight
+        alpha = _attention(adj, logits, score)
+        parts = (_attention(adj, logits, weight), structure.attention) if with_parts else (None, None)
+        return Weights(alpha, *parts)
+    if weight is None:
+        alpha, feature = _attention_and_mix(adj, logits, structure.attention, mix)
+    else:
+        feature = _attention(adj, logits, weight)
+        alpha = mix[:, 0] * feature + mix[:, 1] * structure.attention.unsqueeze(1)
+    return Weights(alpha, feature, structure.attention, mix)
 
 
-def _attention(
-    adj: Adjacency, logits: Logits, structure: Tensor | None, mix: Tensor | None
+def _attention(adj: Adjacency, logits: Logits, added: Tensor | None) -> Tensor:
+    """One softmax of the feature logits plus whatever is added to them. -> [entries, heads]"""
+    column = None if added is None else added.to(logits.a_src.dtype).unsqueeze(1)
+    parts = (logits.a_src, logits.a_dst, logits.edge, column, None, logits.negative_slope)
+    return ops.attention(adj, *parts, explicit=added is not None)[0]
+
+
+def _attention_and_mix(
+    adj: Adjacency, logits: Logits, structural: Tensor, mix: Tensor
 ) -> tuple[Tensor, Tensor]:
-    return ops.attention(
-        adj,
-        logits.a_src,
-        logits.a_dst,
-        logits.edge,
-        None if structure is None else structure.to(logits.a_src.dtype).unsqueeze(1),
-        mix,
-        logits.negative_slope,
-        explicit=structure is not None and mix is None,
-    )
+    """Eq. 4, 7 in one pass. -> alpha and f, [entries, heads]"""
+    column = structural.to(logits.a_src.dtype).unsqueeze(1)
+    parts = (logits.a_src, logits.a_dst, logits.edge, column, mix, logits.negative_slope)
+    return ops.attention(adj, *parts, explicit=False)
 
 
 class ConjointAttention(tuple[Tensor, Tensor]):

@@ -107,11 +107,13 @@ class CAT(NodeModel):
     def prepare(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> Adjacency:
         """The graph with one self-loop per node, sorted by listener; the last one is kept."""
         version = -1 if edge_index.is_inference() else edge_index._version
-        if self._prepared is not None and version >= 0:
+        if self._prepared is not None and version >= 0 and edge_weight is None:
             seen, seen_version, seen_nodes, kept = self._prepared
             if seen is edge_index and (seen_version, seen_nodes) == (version, num_nodes):
                 return kept
         made = adjacency(edge_index, num_nodes)
+        if edge_weight is not None:
+            made, version = made.with_weights(edge_weight), -1  # never taken for the unweighted graph
         self._prepared = (edge_index, version, num_nodes, made)
         return made
 
