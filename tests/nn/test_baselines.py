@@ -29,6 +29,8 @@ MODELS: dict[str, Callable[[], NodeModel]] = {
     "sage": lambda: base.SAGE(FEATURES, CLASSES),
     "arma": lambda: base.ARMA(FEATURES, CLASSES, base.ARMASettings(num_stacks=3, num_layers=2)),
     "gin": lambda: base.GIN(FEATURES, CLASSES, base.GINSettings(hidden=6, train_eps=True)),
+    "gin-linear": lambda: base.GIN(FEATURES, CLASSES, base.GINSettings(mlp_layers=1)),
+    "gin-no-norm": lambda: base.GIN(FEATURES, CLASSES, base.GINSettings(norm="none")),
     "monet": lambda: base.MoNet(FEATURES, CLASSES),
 }
 
@@ -200,16 +202,21 @@ def test_arma_is_arma_conv(shared: bool, act: Any, x: Tensor, edge_index: Tensor
     torch.testing.assert_close(ours(x, graph), theirs(x, edge_index))
 
 
-def test_gin_is_gin_convs(x: Tensor, edge_index: Tensor) -> None:
-    model = base.GIN(FEATURES, CLASSES, base.GINSettings(hidden=6)).eval()
+@pytest.mark.parametrize("settings", [{}, {"norm": "none"}, {"mlp_layers": 1}])
+def test_gin_is_gin_convs(settings: dict[str, Any], x: Tensor, edge_index: Tensor) -> None:
+    model = base.GIN(FEATURES, CLASSES, base.GINSettings(hidden=6, **settings)).eval()
     hidden = x
     for layer in range(2):
-        rest: Any = model.convs[layer].nn
-        network = torch.nn.Sequential(model.firsts[layer], *rest)
-        hidden = pyg.GINConv(network)(hidden, edge_index)
+        theirs = pyg.GINConv(torch.nn.Identity())
+        theirs.nn = torch.nn.Sequential(model.firsts[layer], _as_module(model.convs[layer].nn))
+        hidden = theirs(hidden, edge_index)
         hidden = hidden.relu() if layer == 0 else hidden
-    # PyG's constructor draws new weights for the network that it is given, so ours is asked only now.
     torch.testing.assert_close(model(x, model.prepare(edge_index, NODES)), hidden)
+
+
+def _as_module(found: Any) -> torch.nn.Module:
+    assert isinstance(found, torch.nn.Module)
+    return found
 
 
 def test_monet_weighs_neighbours_by_scaled_gaussians(x: Tensor, edge_index: Tensor) -> None:
@@ -236,6 +243,7 @@ def test_monet_weighs_neighbours_by_scaled_gaussians(x: Tensor, edge_index: Tens
         (base.GCNSettings, {"dropout": 1.0}),
         (base.GCNSettings, {"dropout": "high"}),
         (base.JKNetSettings, {"mode": "lstm"}),
+        (base.GINSettings, {"mlp_layers": 3}),
         (base.APPNPSettings, {"alpha": 0.0}),
         (base.ARMASettings, {"shared_weights": 1}),
     ],
