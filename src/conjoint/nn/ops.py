@@ -1,27 +1,115 @@
-"""The operations that the layers call: compiled kernels where they serve, plain torch elsewhere."""
+"""The operations that the layers call: compiled kernels where they serve, plain torch elsewhere.
 
-from .reference import (
-    activate_and_drop,
-    aggregate,
-    attention,
-    drop,
-    edge_dot,
-    edge_softmax,
-    head_dot,
-    segment_sum,
-    sparse_project,
-    spread,
-)
+The definitions, with shapes, are in `reference`; the kernels compute the same functions.
+"""
 
-__all__ = [
-    "activate_and_drop",
-    "aggregate",
-    "attention",
-    "drop",
-    "edge_dot",
-    "edge_softmax",
-    "head_dot",
-    "segment_sum",
-    "sparse_project",
-    "spread",
-]
+import torch
+from torch import Tensor
+
+from .. import kernels
+from ..graph.adjacency import Adjacency
+from ..kernels import activation as fast_activation
+from ..kernels import aggregation as fast_aggregation
+from ..kernels import attention as fast_attention
+from ..kernels import projection as fast_projection
+from ..kernels import structure as fast_structure
+from ..kernels.library import MAX_HEADS
+from . import reference
+
+
+def _served(*tensors: Tensor | None) -> bool:
+    """Whether the kernels take these tensors: on the CPU, one float type, nothing empty."""
+    first = tensors[0]
+    if first is None or first.dtype not in (torch.float32, torch.float64) or not kernels.active():
+        return False
+    return all(
+        tensor is None or (tensor.dtype == first.dtype and tensor.device.type == "cpu" and tensor.numel() > 0)
+        for tensor in tensors
+    )
+
+
+def segment_sum(adj: Adjacency, per_entry: Tensor) -> Tensor:
+    if adj.num_entries and _served(per_entry):
+        return fast_structure.segment_sum(adj, per_entry)
+    return reference.segment_sum(adj, per_entry)
+
+
+def edge_softmax(adj: Adjacency, logit: Tensor) -> Tensor:
+    if _served(logit) and logit.shape[1:].numel() <= MAX_HEADS:
+        return fast_attention.edge_softmax(adj, logit)
+    return reference.edge_softmax(adj, logit)
+
+
+def edge_dot(adj: Adjacency, left: Tensor, right: Tensor) -> Tensor:
+    if adj.num_entries and _served(left, right):
+        return fast_structure.edge_dot(adj, left, right)
+    return reference.edge_dot(adj, left, right)
+
+
+def edge_dot_total(adj: Adjacency, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    if adj.num_entries and _served(left, right):
+        return fast_structure.edge_dot_total(adj, left, right)
+    return reference.edge_dot_total(adj, left, right)
+
+
+def spread(adj: Adjacency, factors: Tensor) -> Tensor:
+    if adj.num_entries and _served(factors):
+        return fast_structure.spread(adj, factors)
+    return reference.spread(adj, factors)
+
+
+def attention(
+    adj: Adjacency,
+    a_src: Tensor,
+    a_dst: Tensor | None,
+    edge_logit: Tensor | None,
+    structure: Tensor | None,
+    mix: Tensor | None,
+    negative_slope: float,
+    explicit: bool,
+) -> tuple[Tensor, Tensor]:
+    inputs = (a_src, a_dst, edge_logit, structure, mix)
+    if adj.num_entries and _served(*inputs) and a_src.size(1) <= MAX_HEADS:
+        return fast_attention.attention(adj, *inputs, negative_slope, explicit)
+    return reference.attention(adj, *inputs, negative_slope, explicit)
+
+
+def aggregate(
+    adj: Adjacency,
+    alpha: Tensor,
+    x: Tensor,
+    self_weight: Tensor | None = None,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
+) -> Tensor:
+    if adj.num_entries and _served(alpha, x, self_weight) and alpha.size(1) <= MAX_HEADS:
+        return fast_aggregation.aggregate(adj, alpha, x, self_weight, dropout, seed)
+    return reference.aggregate(adj, alpha, x, self_weight, dropout, seed)
+
+
+def head_dot(x: Tensor, att: Tensor) -> Tensor:
+    return fast_projection.head_dot(x, att) if _served(x, att) else reference.head_dot(x, att)
+
+
+def head_dots(x: Tensor, att_src: Tensor, att_dst: Tensor) -> tuple[Tensor, Tensor]:
+    if _served(x, att_src, att_dst):
+        return fast_projection.head_dots(x, att_src, att_dst)
+    return reference.head_dots(x, att_src, att_dst)
+
+
+def sparse_project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None = None) -> Tensor:
+    if _served(weight) and x.dtype == weight.dtype and x.col_indices().dtype == torch.int64:
+        return fast_projection.sparse_project(x, weight, dropout, seed)
+    return reference.sparse_project(x, weight, dropout, seed)
+
+
+def drop(x: Tensor, dropout: float, seed: Tensor) -> Tensor:
+    if x.layout == torch.strided and _served(x):
+        return fast_activation.activate_and_drop(x, "none", dropout, seed)
+    return reference.drop(x, dropout, seed)
+
+
+def activate_and_drop(x: Tensor, activation: str, dropout: float, seed: Tensor | None) -> Tensor:
+    if _served(x):
+        return fast_activation.activate_and_drop(x, activation, dropout, seed)
+    return reference.activate_and_drop(x, activation, dropout, seed)

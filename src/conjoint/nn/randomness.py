@@ -7,6 +7,8 @@ The compiled kernels compute the same function.
 import torch
 from torch import Tensor
 
+from ..kernels.dropout import threshold
+
 _WORD = 0xFFFFFFFF
 
 
@@ -16,7 +18,7 @@ def draw_seed(device: torch.device | None = None) -> Tensor:
 
 
 def keep_mask(seed: Tensor, count: int, dropout: float) -> Tensor:
-    """Which of `count` places are kept: hash(seed, place) >= dropout * 2^32. [count] bool
+    """Which of `count` places are kept: hash(seed, place) >= threshold. [count] bool
 
     The hash is two rounds of a 32-bit multiply-xorshift over the place, started from the two halves of
     the seed. int64 arithmetic keeps every product below 2^63.
@@ -25,7 +27,7 @@ def keep_mask(seed: Tensor, count: int, dropout: float) -> Tensor:
     low, high = seed & _WORD, (seed >> 32) & _WORD
     word = _mix((place & _WORD) ^ low)
     word = _mix(word ^ (place >> 32) ^ high)
-    return word >= round(dropout * 2.0**32)
+    return word >= threshold(dropout)
 
 
 def _mix(word: Tensor) -> Tensor:

@@ -4,6 +4,9 @@ These are the definition that the compiled kernels are tested against, the path 
 where no compiled kernels are at hand. None of them makes a tensor of entries x heads x channels.
 """
 
+import warnings
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -12,6 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ..graph.adjacency import Adjacency
+from ..kernels.dropout import scale
 from .randomness import keep_mask
 
 
@@ -34,6 +38,12 @@ def edge_softmax(adj: Adjacency, logit: Tensor) -> Tensor:
 def edge_dot(adj: Adjacency, left: Tensor, right: Tensor) -> Tensor:
     """<left_i, right_j> for every entry, i listening to j. [num_dst, r], [num_src, r] -> [entries]"""
     return _EdgeDot.apply(adj, left, right)
+
+
+def edge_dot_total(adj: Adjacency, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """`edge_dot`, and its sum over the entries of the paper's A: <A, left right^T>, as penalties need it."""
+    score = edge_dot(adj, left, right)
+    return score, (score * adj.simple.to(score.dtype)).sum()
 
 
 def spread(adj: Adjacency, factors: Tensor) -> Tensor:
@@ -84,8 +94,7 @@ def aggregate(
     The self term takes target i to be row i of `x` (targets come first).
     """
     if dropout > 0.0 and seed is not None:
-        keep = keep_mask(seed, alpha.numel(), dropout).view_as(alpha)
-        alpha = alpha * keep.to(alpha.dtype) / (1.0 - dropout)
+        alpha = _dropped(alpha, dropout, seed)
     if x.size(1) == 1:
         x = x.expand(-1, alpha.size(1), -1)
     out = _WeightedSum.apply(adj, alpha, x)
@@ -100,8 +109,15 @@ def head_dot(x: Tensor, att: Tensor) -> Tensor:
     return torch.einsum("nhc,hc->nh", x, att)
 
 
-def sparse_project(x: Tensor, weight: Tensor) -> Tensor:
-    """Rows of a sparse CSR matrix times a weight of [out, in]. -> [rows, out]"""
+def head_dots(x: Tensor, att_src: Tensor, att_dst: Tensor) -> tuple[Tensor, Tensor]:
+    """`head_dot` with the vectors of source and of target: one reading of x gives both."""
+    return head_dot(x, att_src), head_dot(x, att_dst)
+
+
+def sparse_project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None = None) -> Tensor:
+    """Rows of a sparse CSR matrix, dropout on its stored values, times a weight [out, in]. -> [rows, out]"""
+    if dropout > 0.0 and seed is not None:
+        x = drop(x, dropout, seed)
     return _SparseProject.apply(x, weight)
 
 
@@ -109,19 +125,41 @@ def drop(x: Tensor, dropout: float, seed: Tensor) -> Tensor:
     """Dropout with a mask that is a function of the seed and the place. Sparse CSR: on the stored values,
     which is dense dropout exactly, because a dropped zero is a zero."""
     values = x.values() if x.layout == torch.sparse_csr else x
-    keep = keep_mask(seed, values.numel(), dropout).view_as(values)
-    values = values * keep.to(values.dtype) / (1.0 - dropout)
+    values = _dropped(values, dropout, seed)
     return _with_values(x, values) if x.layout == torch.sparse_csr else values
 
 
 def activate_and_drop(x: Tensor, activation: str, dropout: float, seed: Tensor | None) -> Tensor:
     """The step between two layers: ELU or ReLU (or "none"), then dropout."""
-    x = {"elu": F.elu, "relu": F.relu, "none": lambda same: same}[activation](x)
+    functions: dict[str, Callable[[Tensor], Tensor]] = {
+        "elu": F.elu,
+        "relu": F.relu,
+        "none": lambda same: same,
+    }
+    x = functions[activation](x)
     return drop(x, dropout, seed) if dropout > 0.0 and seed is not None else x
 
 
+def _dropped(x: Tensor, dropout: float, seed: Tensor) -> Tensor:
+    keep = keep_mask(seed, x.numel(), dropout).view_as(x)
+    return x * (keep.to(x.dtype) * scale(dropout))
+
+
 def _with_values(x: Tensor, values: Tensor) -> Tensor:
-    return torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape, check_invariants=False)
+    return _csr(x.crow_indices(), x.col_indices(), values, x.shape)
+
+
+def _csr(rowptr: Tensor, col: Tensor, values: Tensor, size: tuple[int, ...]) -> Tensor:
+    _spend_the_beta_notice()
+    return torch.sparse_csr_tensor(rowptr, col, values, size, check_invariants=False)
+
+
+@cache
+def _spend_the_beta_notice() -> None:
+    """torch says once per process that CSR is in beta; let it say so where nobody is disturbed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.eye(1).to_sparse_csr()
 
 
 class _WeightedSum(torch.autograd.Function):
@@ -148,8 +186,8 @@ class _WeightedSum(torch.autograd.Function):
             back = adj.transposed
             size = (adj.num_src, adj.num_dst)
             weight = alpha[back.perm]
-            d_x = [_spmm(back.rowptr, back.row, weight[:, h], grad[:, h], size) for h in heads]
-            d_x = torch.stack(d_x, dim=1)
+            parts = [_spmm(back.rowptr, back.row, weight[:, h], grad[:, h], size) for h in heads]
+            d_x = torch.stack(parts, dim=1)
         return None, d_alpha, d_x
 
 
@@ -206,8 +244,7 @@ class _SparseProject(torch.autograd.Function):
 def _spmm(rowptr: Tensor, col: Tensor, value: Tensor, x: Tensor, size: tuple[int, int]) -> Tensor:
     if x.numel() == 0 or col.numel() == 0:
         return x.new_zeros(size[0], x.size(1))
-    matrix = torch.sparse_csr_tensor(rowptr, col, value.contiguous(), size, check_invariants=False)
-    return matrix @ x.contiguous()
+    return _csr(rowptr, col, value.contiguous(), size) @ x.contiguous()
 
 
 def _entry_dot(adj: Adjacency, left: Tensor, right: Tensor, chunk: int = 1 << 22) -> Tensor:

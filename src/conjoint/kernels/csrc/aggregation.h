@@ -1,0 +1,170 @@
+/* Eq. 9: out_i = sum_j alpha_ij x_j + eps / |N_i| x_i, dropout on alpha made on the fly.
+ *
+ * x is [sources, x_heads, channels] with x_heads = heads, or 1 where all heads read the same rows. */
+
+typedef struct {
+    const ix *rowptr, *col;                 /* by target */
+    const ix *back_rowptr, *back_row, *back_perm; /* the same entries by source; only the backward with d x */
+    ix rows, sources, heads, x_heads, channels;
+    const real *alpha, *x, *self_weight;
+    const ix *seed;
+    ix threshold;
+    double scale;
+} NAME(Aggregation);
+
+/* Weights made at once for a run of entries, so that the hash fills whole vectors. */
+enum { WEIGHTS = 512 };
+/* Entries ahead whose rows are asked for early: rows are read in an order that hardware cannot guess. */
+enum { AHEAD = 6 };
+
+ALWAYS_INLINE void fetch(const real *x, ix count) {
+    for (ix c = 0; c < count && c < 1024 / (ix)sizeof(real); c += 64 / (ix)sizeof(real))
+        __builtin_prefetch(x + c, 0, 3);
+}
+
+ALWAYS_INLINE real self_share(const NAME(Aggregation) * in, ix i, ix h) {
+    ix degree = in->rowptr[i + 1] - in->rowptr[i];
+    return in->self_weight[h] / (real)(degree > 1 ? degree : 1);
+}
+
+ALWAYS_INLINE void aggregate_chunk(const NAME(Aggregation) * in, Mask mask, ix begin, ix end, real *out, ix heads,
+                                   ix channels) {
+    ix stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels;
+    ix block = WEIGHTS / heads > 0 ? WEIGHTS / heads : 1;
+    ix last = in->rowptr[end];
+    real weight[block * heads];
+    double total[spill_width(heads * channels)];
+    for (ix i = begin; i < end; i++) {
+        real *restrict to = out + i * heads * channels;
+        Spill spill = start_spill(total, heads * channels, in->rowptr[i + 1] - in->rowptr[i]);
+        if (in->self_weight == NULL) clear(to, heads * channels);
+        else
+            for (ix h = 0; h < heads; h++)
+                set_scaled(to + h * channels, self_share(in, i, h), in->x + i * stride + h * step, channels);
+        for (ix e0 = in->rowptr[i]; e0 < in->rowptr[i + 1]; e0 += block) {
+            ix e1 = smaller(e0 + block, in->rowptr[i + 1]);
+            drop_run(mask, (real)in->scale, (uint64_t)(e0 * heads), (e1 - e0) * heads, in->alpha + e0 * heads, weight);
+            for (ix e = e0; e < e1; e++) {
+                if (e + AHEAD < last) fetch(in->x + in->col[e + AHEAD] * stride, stride);
+                const real *from = in->x + in->col[e] * stride, *w = weight + (e - e0) * heads;
+                for (ix h = 0; h < heads; h++)
+                    if (channels < 16 || w[h] != 0) add_scaled(to + h * channels, w[h], from + h * step, channels);
+                after_term(&spill, to);
+            }
+        }
+        end_spill(&spill, to);
+    }
+}
+
+EXPORT void NAME(aggregate)(const NAME(Aggregation) * in, real *out, int threads) {
+    ix heads = in->heads, channels = in->channels;
+    ix chunks = chunk_count(in->rows, (in->rowptr[in->rows] + in->rows) * heads * channels);
+    Mask mask = make_mask(in->seed, in->threshold);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
+    for (ix chunk = 0; chunk < chunks; chunk++) {
+        ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
+        ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks);
+        /* The paper's own shape, as constants, lets the compiler unroll it. */
+        if (heads == 8 && channels == 8) aggregate_chunk(in, mask, begin, end, out, 8, 8);
+        else aggregate_chunk(in, mask, begin, end, out, heads, channels);
+    }
+}
+
+/* sum <grad_i, x_i> / |N_i| per head, added to by_self. */
+ALWAYS_INLINE void self_backward(const NAME(Aggregation) * in, ix i, const real *grad, const real *x, double *by_self) {
+    ix step = in->x_heads == 1 ? 0 : in->channels, degree = in->rowptr[i + 1] - in->rowptr[i];
+    for (ix h = 0; h < in->heads; h++)
+        by_self[h] += (double)dot(grad + h * in->channels, x + h * step, in->channels) / (double)(degree > 1 ? degree : 1);
+}
+
+/* One walk by source: row j of x and of d x stay at hand, grad_i is gathered once and gives both d x_j and
+ * d alpha_ij. */
+ALWAYS_INLINE void by_source_chunk(const NAME(Aggregation) * in, Mask mask, ix begin, ix end, const real *grad,
+                                   real *d_x, real *d_alpha, double *by_self, ix heads, ix channels) {
+    ix width = heads * channels, stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels;
+    ix last = in->back_rowptr[end];
+    real factor[heads];
+    double total[spill_width(stride)];
+    for (ix j = begin; j < end; j++) {
+        const real *x = in->x + j * stride;
+        real *restrict to = d_x + j * stride;
+        Spill spill = start_spill(total, stride, in->back_rowptr[j + 1] - in->back_rowptr[j]);
+        clear(to, stride);
+        if (in->self_weight != NULL && j < in->rows) {
+            for (ix h = 0; h < heads; h++)
+                add_scaled(to + h * step, self_share(in, j, h), grad + j * width + h * channels, channels);
+            if (by_self != NULL) self_backward(in, j, grad + j * width, x, by_self);
+        }
+        for (ix k = in->back_rowptr[j]; k < in->back_rowptr[j + 1]; k++) {
+            if (k + AHEAD < last) fetch(grad + in->back_row[k + AHEAD] * width, width);
+            if (k + AHEAD < last) __builtin_prefetch(in->alpha + in->back_perm[k + AHEAD] * heads, 0, 3);
+            const real *from = grad + in->back_row[k] * width;
+            ix e = in->back_perm[k] * heads;
+            SIMD for (ix h = 0; h < heads; h++) factor[h] =
+                !mask.on || kept(mask, (uint64_t)(e + h)) ? (real)in->scale : (real)0;
+            for (ix h = 0; h < heads; h++) {
+                real sum = 0;
+                if (channels < 16 || factor[h] != 0) {
+                    real weight = in->alpha[e + h] * factor[h];
+                    const real *restrict g = from + h * channels, *restrict other = x + h * step;
+                    real *restrict mine = to + h * step;
+                    _Pragma("omp simd reduction(+ : sum)") for (ix c = 0; c < channels; c++) {
+                        sum += g[c] * other[c];
+                        mine[c] += weight * g[c];
+                    }
+                }
+                if (d_alpha != NULL) d_alpha[e + h] = sum * factor[h];
+            }
+            after_term(&spill, to);
+        }
+        end_spill(&spill, to);
+    }
+}
+
+/* partial is [MAX_CHUNKS, heads]; d_alpha and d_self may be NULL. */
+EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *grad, real *d_x, real *d_alpha,
+                                     double *partial, real *d_self, int threads) {
+    ix heads = in->heads, channels = in->channels;
+    ix chunks = chunk_count(in->sources, in->rowptr[in->rows] * heads * channels);
+    Mask mask = make_mask(in->seed, in->threshold);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
+    for (ix chunk = 0; chunk < chunks; chunk++) {
+        ix begin = row_start(in->back_rowptr, in->sources, chunk, chunks);
+        ix end = row_start(in->back_rowptr, in->sources, chunk + 1, chunks);
+        double *by_self = d_self != NULL ? partial + chunk * heads : NULL;
+        if (by_self != NULL) for (ix h = 0; h < heads; h++) by_self[h] = 0;
+        if (heads == 8 && channels == 8) by_source_chunk(in, mask, begin, end, grad, d_x, d_alpha, by_self, 8, 8);
+        else by_source_chunk(in, mask, begin, end, grad, d_x, d_alpha, by_self, heads, channels);
+    }
+    if (d_self != NULL) fold(partial, chunks, heads, d_self);
+}
+
+/* d alpha and d eps alone (x needs no gradient): a walk by target, nothing transposed. */
+EXPORT void NAME(aggregate_backward_alpha)(const NAME(Aggregation) * in, const real *grad, real *d_alpha, double *partial,
+                                           real *d_self, int threads) {
+    ix heads = in->heads, channels = in->channels, width = heads * channels;
+    ix stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels;
+    ix chunks = chunk_count(in->rows, in->rowptr[in->rows] * width);
+    Mask mask = make_mask(in->seed, in->threshold);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
+    for (ix chunk = 0; chunk < chunks; chunk++) {
+        ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks), last = in->rowptr[end];
+        double *by_self = d_self != NULL ? partial + chunk * heads : NULL;
+        real factor[heads];
+        if (by_self != NULL) for (ix h = 0; h < heads; h++) by_self[h] = 0;
+        for (ix i = row_start(in->rowptr, in->rows, chunk, chunks); i < end; i++) {
+            const real *g = grad + i * width;
+            if (by_self != NULL) self_backward(in, i, g, in->x + i * stride, by_self);
+            for (ix e = in->rowptr[i]; e < in->rowptr[i + 1]; e++) {
+                if (e + AHEAD < last) fetch(in->x + in->col[e + AHEAD] * stride, stride);
+                const real *x = in->x + in->col[e] * stride;
+                SIMD for (ix h = 0; h < heads; h++) factor[h] =
+                    !mask.on || kept(mask, (uint64_t)(e * heads + h)) ? (real)in->scale : (real)0;
+                for (ix h = 0; h < heads; h++)
+                    d_alpha[e * heads + h] =
+                        factor[h] != 0 ? factor[h] * dot(g + h * channels, x + h * step, channels) : (real)0;
+            }
+        }
+    }
+    if (d_self != NULL) fold(partial, chunks, heads, d_self);
+}

@@ -1,0 +1,11 @@
+/* Every kernel in float precision. */
+#include "common.h"
+
+#define REAL_IS_FLOAT
+#include "real.h"
+
+#include "activation.h"
+#include "aggregation.h"
+#include "attention.h"
+#include "projection.h"
+#include "structure.h"

@@ -1,0 +1,11 @@
+/* Every kernel in double precision. */
+#include "common.h"
+
+#define REAL_IS_DOUBLE
+#include "real.h"
+
+#include "activation.h"
+#include "aggregation.h"
+#include "attention.h"
+#include "projection.h"
+#include "structure.h"

@@ -1,0 +1,154 @@
+/* Helpers in the precision of the file that includes this one: exp, dropped copies, small vector loops. */
+
+#define SIMD _Pragma("omp simd")
+
+#ifdef REAL_IS_FLOAT
+typedef float real;
+typedef uint32_t bits;
+#define NAME(function) function##_f32
+#define ROUNDER 12582912.0f /* 1.5 * 2^23: adding it leaves the nearest integer in the low bits */
+#define LOG2_E 1.44269504088896341f
+#define LN2_HIGH 0.693359375f
+#define LN2_LOW -2.12194440e-4f
+#define EXPONENT_BIAS 127u
+#define MANTISSA_BITS 23
+#define EXP_LOWEST -87.0f
+#define EXP_HIGHEST 88.0f
+#else
+typedef double real;
+typedef uint64_t bits;
+#define NAME(function) function##_f64
+#define ROUNDER 6755399441055744.0 /* 1.5 * 2^52 */
+#define LOG2_E 1.44269504088896340736
+#define LN2_HIGH 6.93147180369123816490e-01
+#define LN2_LOW 1.90821492927058770002e-10
+#define EXPONENT_BIAS 1023u
+#define MANTISSA_BITS 52
+#define EXP_LOWEST -708.0
+#define EXP_HIGHEST 709.0
+#endif
+
+/* exp(x) - 1 = scale * tail + (scale - 1), where x = n ln 2 + r, scale = 2^n, tail = exp(r) - 1.
+ * The Taylor series in |r| <= ln(2) / 2 is cut where its next term is below half a unit in the last place. */
+typedef struct {
+    real scale, tail;
+} ExpParts;
+
+ALWAYS_INLINE ExpParts exp_parts(real x) {
+    x = x < (real)EXP_LOWEST ? (real)EXP_LOWEST : x;
+    x = x > (real)EXP_HIGHEST ? (real)EXP_HIGHEST : x;
+    real shifted = x * (real)LOG2_E + (real)ROUNDER;
+    real n = shifted - (real)ROUNDER;
+    real r = (x - n * (real)LN2_HIGH) - n * (real)LN2_LOW;
+#ifdef REAL_IS_FLOAT
+    real p = (real)(1.0 / 5040);
+#else
+    real p = 1.0 / 6227020800.0;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+#endif
+    p = p * r + (real)(1.0 / 720);
+    p = p * r + (real)(1.0 / 120);
+    p = p * r + (real)(1.0 / 24);
+    p = p * r + (real)(1.0 / 6);
+    p = p * r + (real)0.5;
+    /* The low bits of `shifted` are n: move them to the exponent. Unsigned, so a NaN input is not undefined. */
+    real rounder = (real)ROUNDER;
+    bits word, zero;
+    memcpy(&word, &shifted, sizeof word);
+    memcpy(&zero, &rounder, sizeof zero);
+    word = (word - zero + EXPONENT_BIAS) << MANTISSA_BITS;
+    ExpParts parts;
+    memcpy(&parts.scale, &word, sizeof word);
+    parts.tail = r + r * r * p;
+    return parts;
+}
+
+/* exp for x <= 0; exactly 0 far below, so that a logit of -inf gets no weight. */
+ALWAYS_INLINE real exp_real(real x) {
+    ExpParts parts = exp_parts(x);
+    real value = parts.scale + parts.scale * parts.tail;
+    return x < (real)EXP_LOWEST ? (real)0 : value;
+}
+
+ALWAYS_INLINE real expm1_real(real x) {
+    ExpParts parts = exp_parts(x);
+    return parts.scale * parts.tail + (parts.scale - (real)1);
+}
+
+/* out = in * (kept ? scale : 0) for places first .. first + count; a plain copy when the mask is off.
+ * Cut at multiples of 2^32, so that the loop works on 32-bit lanes. `out` may be `in`. */
+ALWAYS_INLINE void drop_run(Mask mask, real scale, uint64_t first, ix count, const real *in, real *out) {
+    if (!mask.on) {
+        if (in != out) memcpy(out, in, (size_t)count * sizeof(real));
+        return;
+    }
+    while (count > 0) {
+        uint32_t low = (uint32_t)first, high = (uint32_t)(first >> 32) ^ mask.high;
+        ix room = (ix)(((uint64_t)1 << 32) - low), run = smaller(count, room);
+        SIMD for (ix i = 0; i < run; i++) {
+            uint32_t word = mix_word(mix_word((low + (uint32_t)i) ^ mask.low) ^ high);
+            out[i] = in[i] * (word >= mask.threshold ? scale : (real)0);
+        }
+        first += (uint64_t)run, in += run, out += run, count -= run;
+    }
+}
+
+ALWAYS_INLINE void add_scaled(real *restrict out, real weight, const real *restrict x, ix count) {
+    SIMD for (ix c = 0; c < count; c++) out[c] += weight * x[c];
+}
+
+ALWAYS_INLINE void set_scaled(real *restrict out, real weight, const real *restrict x, ix count) {
+    SIMD for (ix c = 0; c < count; c++) out[c] = weight * x[c];
+}
+
+ALWAYS_INLINE real dot(const real *restrict a, const real *restrict b, ix count) {
+    real sum = 0;
+    _Pragma("omp simd reduction(+ : sum)") for (ix c = 0; c < count; c++) sum += a[c] * b[c];
+    return sum;
+}
+
+ALWAYS_INLINE void clear(real *out, ix count) { memset(out, 0, (size_t)count * sizeof(real)); }
+
+/* A hub's sum of 10^5 terms would lose digits in single precision: after every LONG_RUN terms a long row is
+ * spilled into doubles. Only for rows of up to SPILL_WIDTH numbers, which fit on the stack. */
+enum { LONG_RUN = 128, SPILL_WIDTH = 4096 };
+
+typedef struct {
+    double *total;
+    ix width, left;
+} Spill;
+
+ALWAYS_INLINE ix spill_width(ix width) { return width <= SPILL_WIDTH ? width : 1; }
+
+ALWAYS_INLINE Spill start_spill(double *total, ix width, ix terms) {
+    Spill spill = {total, width, LONG_RUN};
+    if (terms <= LONG_RUN || width > SPILL_WIDTH) spill.total = NULL;
+    else
+        for (ix c = 0; c < width; c++) total[c] = 0;
+    return spill;
+}
+
+ALWAYS_INLINE void after_term(Spill *spill, real *sum) {
+    if (spill->total == NULL || --spill->left > 0) return;
+    for (ix c = 0; c < spill->width; c++) spill->total[c] += (double)sum[c], sum[c] = 0;
+    spill->left = LONG_RUN;
+}
+
+ALWAYS_INLINE void end_spill(const Spill *spill, real *sum) {
+    if (spill->total == NULL) return;
+    for (ix c = 0; c < spill->width; c++) sum[c] = (real)(spill->total[c] + (double)sum[c]);
+}
+
+/* out = the chunks' partial sums, added in order. */
+static void fold(const double *partial, ix chunks, ix width, real *out) {
+    for (ix c = 0; c < width; c++) {
+        double sum = 0;
+        for (ix chunk = 0; chunk < chunks; chunk++) sum += partial[chunk * width + c];
+        out[c] = (real)sum;
+    }
+}

@@ -1,0 +1,46 @@
+import pytest
+import torch
+
+from conjoint.nn import ops
+from kernel_cases import GRAPHS, check, hub_graph, numbers
+
+
+@pytest.mark.parametrize("rank", [1, 3, 7, 40])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_scores_and_their_sum(graph: str, rank: int) -> None:
+    adj = GRAPHS[graph]()
+    left, right = numbers(adj.num_dst, rank, seed=1), numbers(adj.num_src, rank, seed=2)
+    check(lambda a, b: ops.edge_dot(adj, a, b), left, right)
+    check(lambda a, b: ops.edge_dot_total(adj, a, b), left, right)
+    check(lambda a, b: ops.edge_dot_total(adj, a, b)[1], left, right)
+
+
+def test_factors_on_both_sides_gather_both_gradients() -> None:
+    adj = GRAPHS["random"]()
+    check(lambda v: ops.edge_dot_total(adj, v, v), numbers(adj.num_src, 5, seed=1))
+
+
+@pytest.mark.parametrize("rank", [1, 6, 33])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_spread(graph: str, rank: int) -> None:
+    adj = GRAPHS[graph]()
+    check(lambda v: ops.spread(adj, v), numbers(adj.num_dst, rank, seed=1))
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_hub_of_degree_1e5(listens: bool) -> None:
+    adj = hub_graph(100_000, listens=listens)
+    check(lambda v: ops.edge_dot_total(adj, v, v), 0.1 * numbers(adj.num_src, 4, seed=1))
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_sum_over_entries(graph: str) -> None:
+    adj = GRAPHS[graph]()
+    check(lambda value: ops.segment_sum(adj, value), numbers(adj.num_entries, 3, seed=1))
+    check(lambda value: ops.segment_sum(adj, value), numbers(adj.num_entries, seed=1))
+
+
+def test_only_simple_entries_count() -> None:
+    adj = GRAPHS["parallel edges"]()
+    ones = torch.ones(6, 1)
+    assert ops.edge_dot_total(adj, ones, ones)[1] == int(adj.simple.sum())
