@@ -99,8 +99,9 @@ class Adjacency:
         return torch.cat([kept, loop_value.to(kept.dtype)])[self.perm]
 
     def to(self, device: torch.device | str) -> "Adjacency":
-        parts: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(self, **{name: p.to(device) for name, p in parts.items() if isinstance(p, Tensor)})
+        parts = {f.name: getattr(self, f.name) for f in fields(self)}
+        moved: dict[str, Any] = {name: p.to(device) for name, p in parts.items() if isinstance(p, Tensor)}
+        return replace(self, **moved)
 
     def with_weights(self, edge_weight: Tensor) -> "Adjacency":
         """The same graph with a positive weight per edge of the user. Weight 2 counts as two parallel edges.
