@@ -1,0 +1,126 @@
+"""From a spec to its row: load, split, build, train, evaluate."""
+
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from .. import kernels
+from ..data import load, make_split
+from ..errors import ConjointError
+from ..nn import zoo
+from ..training import config_from, evaluate, fit
+from ..training.runs.sidecar import versions
+from . import memory
+from .spec import RunSpec
+from .variants import changed
+from .watching import ReleaseWatcher
+
+
+def execute(spec: RunSpec, root: str | None = None) -> dict[str, Any]:
+    """Do the run and return its row. A run that fails in a way we know (it diverged) also gives a row.
+
+    Args:
+        root: folder with the benchmarks' raw files, see `conjoint.data.load`.
+    """
+    began = time.perf_counter()
+    row: dict[str, Any] = {"key": spec.key, **asdict(spec)}
+    held = memory.start_counting()
+    data = _inputs(_name_of(spec), root, spec.model, _frozen(spec.model_settings))
+    data = changed(data, spec.variant)
+    try:
+        row |= _measure(spec, data)
+    except ConjointError as error:
+        row["failed"] = str(error)
+    top = memory.peak()
+    row["seconds"] = round(time.perf_counter() - began, 3)
+    row |= {"peak_mib": round(top, 1), "grown_mib": round(top - held, 1)}
+    row["made_with"] = _made_with()
+    return row
+
+
+def _measure(spec: RunSpec, data: Data) -> dict[str, Any]:
+    config = config_from({**spec.train_settings, "seed": spec.seed, "rule": spec.rule}, spec.label)
+    split = make_split(data, spec.split, spec.split_seed)
+    model = zoo.build(
+        spec.model,
+        features=int(data.x.size(1)),
+        classes=len(data.class_names),
+        num_nodes=int(data.num_nodes or 0),
+        seed=spec.seed,
+        **spec.model_settings,
+    )
+    watcher = ReleaseWatcher(model, data, split, config)
+    began = time.perf_counter()
+    fitted = fit(model, data, split, config, progress=watcher)
+    seconds = time.perf_counter() - began
+    row = evaluate(fitted, data, split)
+    row["split_seed"] = spec.split_seed  # evaluate() says None where the split is a published one
+    row["fit_seconds"] = round(seconds, 3)
+    row["parameters"] = sum(parameter.numel() for parameter in model.parameters())
+    row["release"] = watcher.report()
+    return row
+
+
+Named = tuple[str, str | None, str | None]  # dataset, source, features
+
+
+def _name_of(spec: RunSpec) -> Named:
+    return spec.dataset, spec.source, spec.features
+
+
+@lru_cache(maxsize=2)
+def _graph(name: Named, root: str | None) -> Data:
+    dataset, source, features = name
+    return load(dataset, root=root, source=source, features=features)
+
+
+@lru_cache(maxsize=4)
+def _inputs(name: Named, root: str | None, model: str, settings: tuple[tuple[str, Any], ...]) -> Data:
+    """The graph with the features that the model reads: embeddings are made once per process."""
+    data = _graph(name, root)
+    x = zoo.input_features(model, data, **dict(settings))
+    if x is data.x:
+        return data
+    joined = data.clone()
+    joined.x = x
+    return joined
+
+
+def _frozen(settings: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted(settings.items()))
+
+
+@cache
+def _made_with() -> dict[str, Any]:
+    status = kernels.status()
+    return {
+        **versions(),
+        "commit": _commit(),
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "kernels": status["variant"] if status["active"] else None,
+    }
+
+
+def _commit() -> str | None:
+    """The commit of the source tree, with a plus where it was changed since; None outside of one."""
+    here = Path(__file__).resolve().parents[1]
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(here), *words], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=12", "HEAD") + (
+            "+" if git("status", "--porcelain", "--", ".") else ""
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None

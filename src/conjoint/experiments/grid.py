@@ -1,0 +1,106 @@
+"""The grid of `paper.toml`: from an experiment's name to the list of its runs."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from typing import Any
+
+from ..errors import InputError
+from .settings import paper_settings
+from .spec import RunSpec
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table or figure of the paper: its runs, in the order in which they are done."""
+
+    name: str
+    title: str
+    metric: str
+    specs: tuple[RunSpec, ...]
+    published: str | None  # which table of published numbers stands beside it
+    isolated: bool  # each run in a process of its own
+
+
+def experiment(name: str, quick: bool = False) -> Experiment:
+    """The experiment called `name`; `quick` keeps only what takes minutes."""
+    about = _about(name)
+    source = _about(about["same_runs"]) if "same_runs" in about else about
+    keep = source.get("quick", {}) if quick else {}
+    wanted = set(_models(about["models"])) if "models" in about else None
+    specs = [
+        spec
+        for cell in source["cells"]
+        for spec in _expand(cell, keep)
+        if wanted is None or spec.model in wanted
+    ]
+    return Experiment(
+        name=name,
+        title=about["title"],
+        metric=about["metric"],
+        specs=tuple({spec.key: spec for spec in specs}.values()),
+        published=about.get("published"),
+        isolated=any(cell.get("isolated", False) for cell in source["cells"]),
+    )
+
+
+def experiment_names() -> list[str]:
+    return list(paper()["experiments"])
+
+
+@cache
+def paper() -> dict[str, Any]:
+    """`paper.toml` as it stands."""
+    return tomllib.loads(files("conjoint.experiments").joinpath("paper.toml").read_text(encoding="utf-8"))
+
+
+def published(table: str, model: str, dataset: str) -> tuple[float, float] | None:
+    """Mean and deviation as the paper prints them, or None where it prints none."""
+    numbers = paper()["published"][table]
+    if model not in numbers or dataset not in numbers["columns"]:
+        return None
+    mean, deviation = numbers[model][numbers["columns"].index(dataset)]
+    return mean, deviation
+
+
+def _about(name: str) -> dict[str, Any]:
+    known = paper()["experiments"]
+    if name not in known:
+        raise InputError(f"experiment {name!r} is not known; choose one of {', '.join(known)}")
+    return known[name]
+
+
+def _models(named: str | list[str]) -> list[str]:
+    return paper()["groups"][named] if isinstance(named, str) else named
+
+
+def _expand(cell: Mapping[str, Any], keep: Mapping[str, Any]) -> Iterator[RunSpec]:
+    """Data sets outermost and seeds before models, so that each further pass makes every cell firmer."""
+    models = [name for name in _models(cell["models"]) if name in keep.get("models", [name])]
+    datasets = [name for name in cell["datasets"] if name in keep.get("datasets", [name])]
+    seeds = range(min(cell["seeds"], keep.get("seeds", cell["seeds"])))
+    sweep, always = cell.get("sweep", {}), paper()["defaults"]["train"]
+    for dataset, seed, model in product(datasets, seeds, models):
+        usual = paper_settings(model, dataset)
+        for values in product(*sweep.values()):
+            swept = dict(zip(sweep, values, strict=True))
+            yield RunSpec(
+                model=model,
+                dataset=dataset,
+                source=cell.get("source", {}).get(dataset),
+                features=cell.get("features"),
+                split=cell["split"],
+                # Published splits are what they are; a random one is drawn anew for every seed.
+                split_seed=seed if cell["split"] in RANDOM_SPLITS else 0,
+                seed=seed,
+                rule=cell.get("rule", "val-loss"),
+                model_settings=usual.model | cell.get("model", {}),
+                train_settings=always | usual.train | cell.get("train", {}) | swept | keep.get("train", {}),
+                variant=cell.get("variant", {}),
+            )
+
+
+RANDOM_SPLITS = ("per-class", "fraction")

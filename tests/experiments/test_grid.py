@@ -1,0 +1,89 @@
+"""The grid is the paper's: models, data sets, seeds, and numbers as printed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from conjoint.errors import InputError
+from conjoint.experiments.grid import experiment, experiment_names, paper, published
+from conjoint.experiments.settings import paper_settings
+from conjoint.nn.zoo import MODELS, settings_of
+from conjoint.training import config_from
+
+PAPER = Path("/work/shared/paper")
+
+
+def test_table_1_has_eighteen_models_four_graphs_and_ten_seeds() -> None:
+    specs = experiment("table1").specs
+    assert len({spec.model for spec in specs}) == 18
+    assert len({spec.dataset for spec in specs}) == 4
+    assert len(specs) == 18 * 4 * 10
+    assert {spec.split for spec in specs if spec.dataset == "coauthor-cs"} == {"per-class"}
+    assert {spec.split for spec in specs if spec.dataset != "coauthor-cs"} == {"public"}
+
+
+def test_tables_share_their_runs() -> None:
+    one, two = experiment("table1"), experiment("table2")
+    assert [spec.key for spec in one.specs] == [spec.key for spec in two.specs]
+    assert {spec.key for spec in experiment("table6").specs} < {spec.key for spec in one.specs}
+    random = {spec.key for spec in experiment("random-splits").specs}
+    assert {spec.key for spec in one.specs if spec.dataset == "coauthor-cs"} < random
+    conjoint = [spec for spec in experiment("ablation").specs if spec.model.startswith("cat-i-mf")]
+    assert conjoint and {spec.key for spec in conjoint} <= random
+
+
+def test_a_random_split_is_drawn_for_each_seed_and_the_same_for_every_model() -> None:
+    specs = experiment("random-splits").specs
+    assert {(spec.split_seed, spec.seed) for spec in specs} == {(seed, seed) for seed in range(10)}
+
+
+def test_a_published_split_has_no_seed() -> None:
+    assert {spec.split_seed for spec in experiment("released").specs} == {0}
+
+
+def test_the_nine_lambdas_of_the_figure() -> None:
+    swept = {spec.train_settings["penalty_weight"] for spec in experiment("lambda").specs}
+    assert swept == {1e-4, 1e-2, 1e-1, 1, 5, 10, 20, 50, 100}
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_every_run_can_be_built_and_quick_is_a_smaller_grid(name: str) -> None:
+    whole, quick = experiment(name), experiment(name, quick=True)
+    for spec in whole.specs:
+        assert spec.model in MODELS
+        assert set(spec.model_settings) <= set(settings_of(spec.model))
+        config_from({**spec.train_settings, "seed": spec.seed, "rule": spec.rule})
+    assert 0 < len(quick.specs) < len(whole.specs)
+
+
+def test_a_cells_own_settings_win_over_the_papers() -> None:
+    spec = next(spec for spec in experiment("released").specs if spec.model == "cat-i-mf")
+    assert paper_settings("cat-i-mf", "cora").train["lr"] == 0.01
+    assert spec.train_settings["lr"] == 0.005
+    assert spec.model_settings["self_dropout"] == 0.9
+
+
+def test_an_unknown_experiment_is_named() -> None:
+    with pytest.raises(InputError, match=r"'table9' is not known; choose one of table1"):
+        experiment("table9")
+
+
+def test_published_numbers() -> None:
+    assert published("table1", "cat-e-mf", "cora") == (85.56, 0.19)
+    assert published("table2", "gat", "ogbn-arxiv") == (76.04, 0.38)
+    assert published("table5", "cat-i-sc", "ogbn-arxiv") == (7158006, 21.4)
+    assert published("table1", "gat-self", "cora") is None
+
+
+def test_every_published_accuracy_stands_in_the_papers_source() -> None:
+    sources = sorted(PAPER.glob("000_*.txt"))
+    if not sources:
+        pytest.skip(f"the paper's source is not in {PAPER}")
+    printed = re.sub(r"\s+|\\bf", "", sources[0].read_text())
+    for table in ("table1", "table2"):
+        numbers = paper()["published"][table]
+        for model, cells in numbers.items():
+            if model not in ("columns", "says"):
+                line = "&".join(rf"{mean:.2f}$\pm${deviation:.2f}" for mean, deviation in cells)
+                assert line in printed, (table, model)
