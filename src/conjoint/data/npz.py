@@ -2,6 +2,7 @@
 
 import lzma
 import math
+import warnings
 import zipfile
 import zlib
 from collections.abc import Collection
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from conjoint.data.limits import MAX_BYTES
 from conjoint.errors import InputError
 
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)
 
 
@@ -22,7 +24,9 @@ def read_arrays(
 ) -> dict[str, npt.NDArray[Any]]:
     """All arrays of an .npz except those in ``skip``. A pickled array is an error, whatever its name."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(path) as archive, warnings.catch_warnings():
+            # NumPy remarks on files saved by Python 2; they read well.
+            warnings.filterwarnings("ignore", message="Reading `.npy`", category=UserWarning)
             members = [m for m in archive.infolist() if m.filename.removesuffix(".npy") not in skip]
             stated = sum(m.file_size for m in members)
             if stated > max_bytes:
@@ -58,10 +62,12 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
     version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    elif version == (2, 0):
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
-    else:
+    if version not in _HEADERS:
         raise ValueError(f"array format {version} is not supported")
+    try:
+        shape, _, dtype = _HEADERS[version](stream)
+    except Exception as error:  # NumPy parses the header as Python text: a damaged one fails in many ways
+        raise ValueError(f"a header cannot be read: {type(error).__name__}") from None
+    if any(size < 0 for size in shape):
+        raise ValueError(f"a header states shape {shape}")
     return shape, dtype, stream.tell()

@@ -43,7 +43,7 @@ def read_npz_graph(path: Path, max_bytes: int = MAX_BYTES) -> RawGraph:
         raise InputError(f"{place}: x holds {x.dtype}, not numbers")
     y = held.get("y", held.get("labels"))
     ids = held.get("node_ids", held.get("node_names"))
-    sized = next((a for a in (x, y, ids) if a is not None and len(a.shape) > 0), None)
+    sized = next((a for a in (y, ids, x) if a is not None and len(a.shape) > 0), None)
     if sized is None and ends.ndim == 2 and ends.size and ends.dtype.kind in "iu":
         num_nodes = int(ends.max()) + 1 if adjacency is None else adjacency.shape[0]
     else:
