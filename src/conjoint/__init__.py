@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import ConjointError, InputError
 
 if TYPE_CHECKING:
+    from .estimator import CATClassifier, CATClusterer, NodeGraph
     from .graph.adjacency import Adjacency, adjacency
     from .nn.attention import ConjointAttention, Structure
     from .nn.cat import CAT
@@ -25,6 +26,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "CAT": "nn.cat",
     "Adjacency": "graph.adjacency",
+    "CATClassifier": "estimator",
+    "CATClusterer": "estimator",
     "CATConv": "nn.conv",
     "ConjointAttention": "nn.attention",
     "Constant": "nn.interventions",
@@ -32,6 +35,7 @@ _HOMES = {
     "FeatureSimilarity": "nn.interventions",
     "Intervention": "nn.interventions",
     "MatrixFactorization": "nn.interventions",
+    "NodeGraph": "estimator",
     "SelfExpression": "nn.interventions",
     "Structure": "nn.attention",
     "adjacency": "graph.adjacency",
@@ -40,6 +44,8 @@ _HOMES = {
 __all__ = [
     "CAT",
     "Adjacency",
+    "CATClassifier",
+    "CATClusterer",
     "CATConv",
     "ConjointAttention",
     "ConjointError",
@@ -49,6 +55,7 @@ __all__ = [
     "InputError",
     "Intervention",
     "MatrixFactorization",
+    "NodeGraph",
     "SelfExpression",
     "Structure",
     "adjacency",

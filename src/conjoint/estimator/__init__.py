@@ -1,0 +1,8 @@
+"""The network as scikit-learn estimators: fit, predict, transform, on arrays and any kind of graph."""
+
+from .attention import AttentionTable
+from .classifier import CATClassifier
+from .clusterer import CATClusterer
+from .graphs import NodeGraph
+
+__all__ = ["AttentionTable", "CATClassifier", "CATClusterer", "NodeGraph"]
