@@ -60,6 +60,14 @@ def test_pyg_data_keeps_masks_as_a_given_split() -> None:
     assert fingerprint(from_any(data)) == fingerprint(data), "its own form passes through unchanged"
 
 
+def test_masks_that_overlap_are_set_aside_with_a_note() -> None:
+    mask = torch.ones(4, dtype=torch.bool)
+    graph = Data(x=torch.eye(4), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1, 0, 1]))
+    data = from_any(graph.update({"train_mask": mask, "val_mask": mask, "test_mask": mask}))
+    assert data.known_splits == {}
+    assert data.notes[0].startswith("the split that came along is not used: split 'given': 4 nodes in both")
+
+
 @pytest.mark.parametrize(
     ("graph", "options", "message"),
     [

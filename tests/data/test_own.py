@@ -2,6 +2,7 @@
 
 import gzip
 import pickle
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -253,11 +254,37 @@ def test_a_broken_parquet_file(tmp_path: Path) -> None:
         read_graph(path, features="degree:2")
 
 
+def test_a_parquet_file_that_swells_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "e.parquet"
+    pl.DataFrame({"a": ["x" * 3_000_000, "y"], "b": ["u", "v"]}).write_parquet(path, statistics=False)
+    assert path.stat().st_size < 20_000
+    with pytest.raises(InputError, match=r"unpacks to 3,\d{3},\d{3} bytes, more than the limit of 1,000,000"):
+        read_graph(path, features="degree:2", max_bytes=1_000_000)
+
+
 def test_a_parquet_file_that_repeats_one_value_without_end(tmp_path: Path) -> None:
     path = tmp_path / "e.parquet"
-    pl.DataFrame({"a": [1, 2] * 5000, "b": [3, 4] * 5000}).write_parquet(path)
-    with pytest.raises(InputError, match="states 10,000 rows of 2 columns"):
-        read_graph(path, features="degree:2", max_bytes=100_000)
+    pl.DataFrame({"a": ["1"] * 100_000, "b": ["2"] * 100_000}).write_parquet(path)
+    with pytest.raises(InputError, match="states 100,000 rows of 2 columns"):
+        read_graph(path, features="degree:2", max_bytes=1_000_000)
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "snappy", "zstd", "gzip"])
+def test_the_stated_size_of_a_parquet_file_is_pyarrows(compression: str) -> None:
+    import pyarrow.parquet
+
+    from conjoint.data.parquet_size import unpacked_bytes
+
+    buffer = BytesIO()
+    frame = pl.DataFrame(
+        {"a": np.arange(50_000), "b": ["some text", None] * 25_000, "c": [0.5, 1.5] * 25_000}
+    )
+    frame.write_parquet(buffer, compression=compression, row_group_size=10_000)  # type: ignore[arg-type]
+    meta = pyarrow.parquet.read_metadata(buffer)
+    groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
+    stated = sum(g.column(i).total_uncompressed_size for g in groups for i in range(g.num_columns))
+    # The footer counts page headers as well, a few dozen bytes each.
+    assert 0.98 * stated < unpacked_bytes(buffer.getvalue()) <= stated
 
 
 # ---- round trips

@@ -27,9 +27,10 @@ def test_per_class_takes_so_many_of_each_class_and_never_an_unlabelled_node() ->
 
 
 def test_the_same_seed_gives_the_same_split_and_another_seed_another() -> None:
-    options = {"train_per_class": 5, "num_val": 20, "num_test": 30}
-    assert parts(per_class(LABELS, 1, **options)) == parts(per_class(LABELS, 1, **options))
-    assert parts(per_class(LABELS, 1, **options)) != parts(per_class(LABELS, 2, **options))
+    def drawn(seed: int) -> list[set[int]]:
+        return parts(per_class(LABELS, seed, train_per_class=5, num_val=20, num_test=30))
+
+    assert drawn(1) == drawn(1) != drawn(2)
     assert parts(fraction(LABELS, 1)) == parts(fraction(LABELS, 1)) != parts(fraction(LABELS, 2))
 
 
@@ -111,7 +112,11 @@ def test_only_a_published_split_may_share_validation_and_test_nodes() -> None:
         ("public", {}, "load Planetoid's files"),
         ("given", {}, "name the column"),
         ("time", {}, "needs a time for each node"),
-        ("per-class", {"train_per_class": 181}, "class 1 has 180 nodes, fewer than train_per_class=181"),
+        (
+            "per-class",
+            {"train_per_class": 181},
+            "class Rule_Learning has 180 nodes, fewer than train_per_class=181",
+        ),
         ("per-class", {"num_test": 5000}, "lower them or use split 'fraction'"),
         ("per-class", {"num_val": 0}, "num_val=0 must be 1 or more"),
         ("per-class", {"size": 3}, "unexpected keyword argument 'size'"),

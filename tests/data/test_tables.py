@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from conjoint.data import load, write_graph, write_table
-from conjoint.data.catalogue import SIZES, datasets_table
 from conjoint.data.tables import written_whole
 from conjoint.errors import InputError
 
@@ -52,27 +51,3 @@ def test_ids_that_csv_cannot_hold_safely_are_refused(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
     with pytest.raises(InputError, match="needs an edge table and a node table"):
         write_graph(data, tmp_path / "e.parquet")
-
-
-def test_the_catalogue_names_every_graph_and_where_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("CONJOINT_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    rows = datasets_table()
-    assert {row["name"] for row in rows} == set(SIZES)
-    where = {(row["name"], row["source"]): row["where"] for row in rows}
-    assert where["cora", "embedded"] == "inside the package"
-    assert "downloaded on first use" in where["ogbn-arxiv", "ogb"]
-    assert where["pubmed", "release"].startswith("put it into")
-
-
-def test_the_catalogue_finds_what_is_there_and_states_true_sizes(shared_data: Path) -> None:
-    for row in datasets_table(shared_data):
-        if row["source"] != "embedded":
-            assert str(shared_data) in row["where"]
-        if row["name"] != "ogbn-arxiv":
-            data = load(row["name"], root=shared_data, source=row["source"])
-            found = (data.num_nodes, data.num_edges // 2, data.x.size(1), len(data.class_names))
-            assert found == tuple(row[key] for key in ("nodes", "edges", "features", "classes"))
-            assert set(data.known_splits) <= set(row["splits"])

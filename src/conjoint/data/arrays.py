@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conjoint.data.raw import RawGraph
+from conjoint.data.splits import build_split
 from conjoint.data.tidy import count
 from conjoint.errors import InputError
 
@@ -53,6 +54,16 @@ def graph_from_arrays(
         weight=_weights(weight, pairs.shape[1], place),
         notes=notes,
     )
+
+
+def use_split_if_sound(raw: RawGraph, train: Any, val: Any, test: Any) -> None:
+    """Nobody asked for the split that came along: one that does not hold is noted, not an error."""
+    try:
+        build_split(train, val, test, labels=raw.labels, name="given")
+    except (InputError, ValueError, TypeError) as error:
+        raw.notes.append(f"the split that came along is not used: {error}")
+    else:
+        raw.splits["given"] = (train, val, test)
 
 
 def labels_from(

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from torch import Tensor
 from torch_geometric.data import Data
 
-from conjoint.data.arrays import graph_from_arrays
+from conjoint.data.arrays import graph_from_arrays, use_split_if_sound
 from conjoint.data.from_tables import graph_from_tables, name_columns
 from conjoint.data.raw import RawGraph, assemble
 from conjoint.data.tidy import SparseChoice
@@ -92,7 +92,7 @@ def _from_pyg(data: Data, given: dict[str, Any]) -> RawGraph:
     masks = [getattr(data, f"{part}_mask", None) for part in ("train", "val", "test")]
     if all(isinstance(mask, Tensor) and mask.dim() == 1 for mask in masks):
         train, val, test = (np.flatnonzero(mask.cpu().numpy()) for mask in masks if mask is not None)
-        raw.splits["given"] = (train, val, test)
+        use_split_if_sound(raw, train, val, test)
     return raw
 
 

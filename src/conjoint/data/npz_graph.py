@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from conjoint.data.arrays import graph_from_arrays
+from conjoint.data.arrays import graph_from_arrays, use_split_if_sound
 from conjoint.data.limits import MAX_BYTES
 from conjoint.data.npz import read_arrays
 from conjoint.data.raw import RawGraph
@@ -65,7 +65,7 @@ def read_npz_graph(path: Path, max_bytes: int = MAX_BYTES) -> RawGraph:
     )
     val = held.get("val", held.get("valid"))
     if val is not None and {"train", "test"} <= held.keys():
-        raw.splits["given"] = (held["train"], val, held["test"])
+        use_split_if_sound(raw, held["train"], val, held["test"])
     return raw
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conjoint.data.limits import ALWAYS_FINE, MAX_BYTES, MAX_RATIO
+from conjoint.data.parquet_size import unpacked_bytes
 from conjoint.errors import InputError
 
 if TYPE_CHECKING:
@@ -116,6 +117,9 @@ def _read_parquet(file: Path, max_bytes: int) -> "pl.DataFrame":
 
     raw = read_bytes(file, max_bytes)
     try:
+        size = unpacked_bytes(raw)
+        if size > max_bytes:
+            raise InputError(f"{file} unpacks to {size:,} bytes, more than the limit of {max_bytes:,}")
         lazy = pl.scan_parquet(BytesIO(raw), glob=False)
         columns = lazy.collect_schema()
         height = lazy.select(pl.len()).collect().item()
@@ -128,7 +132,9 @@ def _read_parquet(file: Path, max_bytes: int) -> "pl.DataFrame":
                 f"{file}: column {nested[0]!r} holds lists or records; give one column per number"
             )
         frame = lazy.collect().select(pl.all().cast(pl.String))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+    except InputError:
+        raise
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         raise InputError(f"{file} is not a whole Parquet file ({_first(error)})") from None
     if frame.height == 0 or frame.width < 2:
         raise InputError(f"{file} has {frame.height} rows of {frame.width} columns; too few for a graph")

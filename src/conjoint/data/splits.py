@@ -4,7 +4,7 @@ Test nodes stay inside a :class:`Split` until :meth:`Split.reveal_test` is calle
 selection code meets them by accident, and a reader can search for the calls.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,9 +102,18 @@ def build_split(
 
 
 def per_class(
-    labels: Labels, seed: int, *, train_per_class: int = 20, num_val: int = 500, num_test: int = 1000
+    labels: Labels,
+    seed: int,
+    *,
+    train_per_class: int = 20,
+    num_val: int = 500,
+    num_test: int = 1000,
+    class_names: Sequence[str] | None = None,
 ) -> Split:
-    """The recipe the paper states: so many nodes of each class, then validation and test from the rest."""
+    """The recipe the paper states: so many nodes of each class, then validation and test from the rest.
+
+    ``class_names`` only serve the message about a class that is too small.
+    """
     _positive(train_per_class=train_per_class, num_val=num_val, num_test=num_test)
     rng = np.random.default_rng(_seed(seed))
     labelled = np.flatnonzero(labels >= 0)
@@ -112,8 +121,9 @@ def per_class(
     for c in _classes(labels):
         members = np.flatnonzero(labels == c)
         if len(members) < train_per_class:
+            name = class_names[c] if class_names else c
             raise InputError(
-                f"split 'per-class': class {c} has {count(len(members), 'node')}, fewer than "
+                f"split 'per-class': class {name} has {count(len(members), 'node')}, fewer than "
                 f"train_per_class={train_per_class}; lower it or use split 'fraction'"
             )
         train.append(rng.permutation(members)[:train_per_class])
@@ -212,7 +222,9 @@ RULES: dict[str, Callable[..., Split]] = {
     "public": _published(
         "public", "load Planetoid's files (root= or CONJOINT_DATA), or use split 'per-class'"
     ),
-    "per-class": lambda data, seed, **options: per_class(_labels(data), seed, **options),
+    "per-class": lambda data, seed, **options: per_class(
+        _labels(data), seed, class_names=getattr(data, "class_names", None), **options
+    ),
     "released": _published(
         "released", "load the authors' release (source='release'), or use split 'per-class'"
     ),
