@@ -1,9 +1,13 @@
 """Conjoint: attention on graphs that listens to structure as well as features."""
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import ConjointError, InputError
+
+# Same bits at any number of threads, see products.py. MKL looks for this at its first matrix product.
+os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")
 
 if TYPE_CHECKING:
     from .estimator import CATClassifier, CATClusterer, NodeGraph

@@ -11,6 +11,7 @@ from ..data.splits import Split
 from ..errors import InputError
 from ..evaluation.metrics import accuracy, macro_f1
 from ..nn.model import NodeModel
+from ..products import steady_products
 from .config import TrainConfig
 from .inputs import prepare
 
@@ -37,7 +38,8 @@ class Fitted:
 def predict_proba(model: NodeModel, data: Data, config: TrainConfig) -> Tensor:
     """Class probabilities of every node, features treated as in training. -> [nodes, classes]"""
     inputs = prepare(model, data, config)
-    return model.probabilities(inputs.x, inputs.graph)
+    with steady_products(len(inputs.y)):
+        return model.probabilities(inputs.x, inputs.graph)
 
 
 @torch.no_grad()
@@ -47,7 +49,8 @@ def embed(model: NodeModel, data: Data, config: TrainConfig) -> Tensor:
     was_training = model.training
     model.eval()
     try:
-        return model.embed(inputs.x, inputs.graph)
+        with steady_products(len(inputs.y)):
+            return model.embed(inputs.x, inputs.graph)
     finally:
         model.train(was_training)
 

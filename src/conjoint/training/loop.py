@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from ..data.splits import Split
 from ..errors import Diverged, InputError, Interrupted
 from ..nn.model import NodeModel
+from ..products import steady_products
 from .config import TrainConfig
 from .fitted import Fitted
 from .inputs import Batch, Inputs, batch_of, check_labels, device_of, prepare
@@ -65,6 +66,7 @@ def fit(
             held.enter_context(run.training())
             now, history = run.restore(model, optimizer) or (now, history)
         held.enter_context(own_randomness(device))
+        held.enter_context(steady_products(len(inputs.y)))
         pause = held.enter_context(deferred_interrupt(run is not None))
         for epoch in range(now.epoch + 1, config.epochs + 1):
             seed_epoch(config.seed, epoch, device)
@@ -184,6 +186,7 @@ def _result(fitted: Fitted) -> dict[str, Any]:
 
 def _finished(model: NodeModel, config: TrainConfig, run: Run) -> Fitted:
     """Resuming a run that was complete: nothing to compute."""
+    run.tidy()
     trained, _ = load_run(run.path, lambda *_, **__: model)
     result = run.sidecar.result or {}
     history = run.history(int(result.get("epochs", 0)))

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import glob
 import hashlib
 import io
 import json
@@ -146,6 +147,11 @@ class Run:
             self.sidecar, result=result, weights_sha256=hashlib.sha256(content).hexdigest()
         )
         write_atomically(self.path / SIDECAR, sidecar_to(self.sidecar).encode())
+        self.tidy()
+
+    def tidy(self) -> None:
+        """A finished run needs its checkpoint no more, nor what a killed process left."""
+        remove_leftovers(self.path)
         with contextlib.suppress(OSError):
             (self.path / CHECKPOINT).unlink()
 
@@ -185,6 +191,7 @@ def start_run(
     sections = {"train": config_to(config), "origin": dict(origin or {})}
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path)
         nursery = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".starting", dir=path.parent))
     try:
         write_atomically(nursery / CONFIG, write_toml(sections).encode())
@@ -235,6 +242,13 @@ def _ids(data: Data) -> bytes:
     out = io.BytesIO()
     np.save(out, ids, allow_pickle=False)
     return out.getvalue()
+
+
+def _sweep(path: Path) -> None:
+    """Folders of processes that were killed while they started this run; a living one needs no minute."""
+    for nursery in path.parent.glob(f".{glob.escape(path.name)}.*.starting"):
+        if time.time() - nursery.stat().st_mtime > 60:
+            shutil.rmtree(nursery, ignore_errors=True)
 
 
 def _exists(path: Path) -> InputError:

@@ -22,7 +22,8 @@ def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[tuple[int, ...],
 def encode(tensors: Mapping[str, Tensor], note: str = "") -> bytes:
     """One safetensors document with a note and a checksum over note and values in its header."""
     plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    return save(plain, metadata={"note": note, "sha256": _digest(plain, note)})
+    # One entry: safetensors writes several in no fixed order, and equal runs are to give equal files.
+    return save(plain, metadata={"conjoint": json.dumps({"note": note, "sha256": _digest(plain, note)})})
 
 
 def decode(path: Path, expected: Shapes, optional: Shapes | None = None) -> tuple[dict[str, Tensor], str]:
@@ -32,8 +33,8 @@ def decode(path: Path, expected: Shapes, optional: Shapes | None = None) -> tupl
         with safe_open(str(path), framework="pt") as file:
             _compare(path, file, expected, allowed)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-            header = file.metadata() or {}
-    except (SafetensorError, OSError, json.JSONDecodeError) as error:
+            header = _header(file.metadata())
+    except (SafetensorError, OSError) as error:
         raise InputError(f"{path}: damaged or not safetensors ({error}); restore it from a copy") from None
     note = header.get("note", "")
     if header.get("sha256") != _digest(tensors, note):
@@ -41,6 +42,15 @@ def decode(path: Path, expected: Shapes, optional: Shapes | None = None) -> tupl
             f"{path}: the checksum does not match, so the file was changed; restore it from a copy"
         )
     return tensors, note
+
+
+def _header(metadata: Mapping[str, str] | None) -> dict[str, str]:
+    """Our own entry of the file's header; empty, so that no checksum matches, if it is not as we write it."""
+    try:
+        header = json.loads((metadata or {}).get("conjoint", "{}"))
+    except (ValueError, RecursionError):
+        return {}
+    return header if isinstance(header, dict) and isinstance(header.get("note"), str) else {}
 
 
 def _compare(path: Path, file: safe_open, expected: Shapes, allowed: Shapes) -> None:
