@@ -12,11 +12,13 @@ from torch_geometric import nn as pyg
 from conjoint.errors import InputError
 from conjoint.graph.sparse import to_csr
 from conjoint.nn import baselines as base
+from conjoint.nn import ops
 from conjoint.nn.baselines.arma import ARMAConvolution
 from conjoint.nn.baselines.graph import symmetric
-from conjoint.nn.baselines.layers import PersonalizedPropagation
+from conjoint.nn.baselines.layers import PersonalizedPropagation, dropped, project
 from conjoint.nn.baselines.monet import GaussianConvolution
 from conjoint.nn.model import NodeModel
+from conjoint.nn.randomness import draw_seed
 
 NODES, FEATURES, CLASSES = 12, 9, 3
 
@@ -93,6 +95,20 @@ def test_dropout_acts_in_training_alone_and_follows_the_seed(
     assert torch.equal(draw(0, to_csr(x.numpy())), draw(0, to_csr(x.numpy())))
     model.eval()
     assert torch.equal(draw(0, x), draw(1, x))
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_dropout_that_waits_for_the_product_is_dropout(dropout: float, x: Tensor) -> None:
+    module = torch.nn.Module().train()
+    sparse, weight = to_csr(x.numpy()), torch.eye(FEATURES)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(4)
+        twice = project(dropped(module, dropped(module, sparse, 0.3), dropout), weight)
+        torch.manual_seed(4)
+        first = ops.drop(sparse, 0.3, draw_seed())
+        expected = (ops.drop(first, dropout, draw_seed()) if dropout else first).to_dense()
+    assert bool((expected == 0).sum() > (x == 0).sum())
+    torch.testing.assert_close(twice, expected)
 
 
 @pytest.mark.parametrize("name", MODELS)

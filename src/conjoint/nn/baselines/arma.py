@@ -9,7 +9,7 @@ from torch_geometric.nn import ARMAConv
 
 from ..model import NodeModel
 from .graph import WeightedGraph, symmetric
-from .layers import dropped, project, weighted_sum
+from .layers import Rows, dropped, project, weighted_sum
 from .settings import Settings
 
 
@@ -26,7 +26,7 @@ class ARMAConvolution(ARMAConv):
         if self.num_layers == 1:
             self.register_parameter("weight", None)  # PyG keeps one that a single step never reads
 
-    def forward(self, x: Tensor, graph: WeightedGraph) -> Tensor:
+    def forward(self, x: Rows, graph: WeightedGraph) -> Tensor:
         stacks, width = self.num_stacks, self.out_channels
         out = project(x, _side_by_side(self.init_weight))
         for t in range(self.num_layers):

@@ -4,6 +4,7 @@
 of one message per edge. `FeatureLinear` stands in for a layer's linear map where its input may be sparse.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,20 +18,39 @@ from ..randomness import draw_seed
 from .graph import WeightedGraph
 
 
-def dropped(module: nn.Module, x: Tensor, dropout: float) -> Tensor:
-    """Dropout in training, on dense or sparse x."""
-    return ops.drop(x, dropout, draw_seed(x.device)) if module.training and dropout > 0.0 else x
+@dataclass(frozen=True, eq=False)
+class DroppedRows:
+    """Sparse rows with a dropout that is applied while they are read: the mask is a function of the seed."""
+
+    x: Tensor
+    dropout: float
+    seed: Tensor
 
 
-def project(x: Tensor, weight: Tensor) -> Tensor:
+Rows = Tensor | DroppedRows
+
+
+def dropped(module: nn.Module, x: Rows, dropout: float) -> Rows:
+    """x after dropout, in training; dropout on dropout is allowed."""
+    if not module.training or dropout <= 0.0:
+        return x
+    if isinstance(x, DroppedRows):
+        x = ops.drop(x.x, x.dropout, x.seed)
+    seed = draw_seed(x.device)
+    return DroppedRows(x, dropout, seed) if x.layout == torch.sparse_csr else ops.drop(x, dropout, seed)
+
+
+def project(x: Rows, weight: Tensor) -> Tensor:
     """x W^T for dense or sparse CSR x. [nodes, in], [out, in] -> [nodes, out]"""
+    if isinstance(x, DroppedRows):
+        return ops.sparse_project(x.x, weight, x.dropout, x.seed)
     return ops.sparse_project(x, weight) if x.layout == torch.sparse_csr else F.linear(x, weight)
 
 
 class FeatureLinear(Linear):
     """PyG's linear map, for dense and for sparse CSR rows."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Rows) -> Tensor:
         out = project(x, self.weight)
         return out if self.bias is None else out + self.bias
 

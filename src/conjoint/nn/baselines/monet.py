@@ -9,7 +9,7 @@ from torch_geometric.nn import GMMConv
 from ...graph.adjacency import Adjacency, adjacency
 from .. import ops
 from ..model import NodeModel
-from .layers import dropped, project
+from .layers import Rows, dropped, project
 from .settings import Settings
 
 
@@ -37,7 +37,7 @@ class GaussianConvolution(GMMConv):
         self.mu.data.copy_(centres.unsqueeze(1).expand_as(self.mu))
         nn.init.ones_(self.sigma)
 
-    def forward(self, x: Tensor, adj: Adjacency, coordinates: Tensor) -> Tensor:
+    def forward(self, x: Rows, adj: Adjacency, coordinates: Tensor) -> Tensor:
         offset = (coordinates.unsqueeze(1) - self.mu).square() / (self.sigma.square() + 1e-14)
         weight = ops.edge_softmax(adj, -0.5 * offset.sum(dim=-1))  # [entries, kernels]
         projected = project(x, self.g.t()).view(-1, self.kernel_size, self.out_channels)

@@ -8,7 +8,7 @@ from torch_geometric.nn import SAGEConv
 
 from ..model import NodeModel
 from .graph import WeightedGraph, mean
-from .layers import FeatureLinear, dropped, weighted_sum
+from .layers import FeatureLinear, Rows, dropped, weighted_sum
 from .settings import Settings
 
 
@@ -22,7 +22,7 @@ class MeanConvolution(SAGEConv):
         self.lin_l = FeatureLinear(in_channels, out_channels, bias=False)
         self.lin_r = FeatureLinear(in_channels, out_channels, bias=True)
 
-    def forward(self, x: Tensor, graph: WeightedGraph) -> Tensor:
+    def forward(self, x: Rows, graph: WeightedGraph) -> Tensor:
         return self.propagate(graph, x=self.lin_l(x)) + self.lin_r(x)
 
 
