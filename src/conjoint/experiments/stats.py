@@ -1,0 +1,130 @@
+"""What the rows say: means with their error bars, and whether a difference is more than noise.
+
+Everything here is a pure function of rows.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..training import Spread
+from ..training.seeds import spread
+from .rows import Row
+
+BASELINE = "gat"
+LEVEL = 0.05
+Column = str  # a data set, or whatever else tells the columns of a table apart
+
+
+@dataclass(frozen=True)
+class Paired:
+    """A model against the baseline on the same splits and seeds."""
+
+    difference: float  # mean of model - baseline
+    ci95: float  # half-width
+    pairs: int
+    p: float  # two-sided, paired t
+    wilcoxon: float  # two-sided, signed ranks: asks nothing of the shape
+    adjusted: float  # p after Holm's correction over the family of comparisons
+
+    @property
+    def verdict(self) -> str:
+        """ "better", "worse", or "same" where the corrected p is not below 5%."""
+        if not self.adjusted < LEVEL:
+            return "same"
+        return "better" if self.difference > 0 else "worse"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model in one column."""
+
+    spread: Spread | None  # None: no run finished
+    failed: int
+    release: Spread | None  # what the authors' rule would have reported
+    gap: Spread | None  # release - validation-only, run by run
+    paired: Paired | None  # against the baseline; None for itself, or with fewer than two pairs
+
+
+Cells = dict[tuple[str, Column], Cell]
+
+
+def summarise(
+    rows: Iterable[Row],
+    metric: str,
+    *,
+    column: Callable[[Row], Column] = lambda row: row["dataset"],
+    against: Sequence[str] = (),
+    baseline: str = BASELINE,
+) -> Cells:
+    """Every cell of a table.
+
+    Args:
+        column: which column a row belongs to.
+        against: the models to compare with the baseline; all of them, over all columns, are the family whose
+            p-values are corrected together.
+    """
+    groups: dict[tuple[str, Column], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row["model"], column(row)].append(row)
+    compared: dict[tuple[str, Column], Paired] = {}
+    for (model, where), group in groups.items():
+        if model in against and model != baseline:
+            found = paired(group, groups.get((baseline, where), []), metric)
+            if found is not None:
+                compared[model, where] = found
+    adjusted = holm([found.p for found in compared.values()])
+    compared = {
+        place: replace(found, adjusted=p)
+        for (place, found), p in zip(compared.items(), adjusted, strict=True)
+    }
+    return {place: _cell(group, metric, compared.get(place)) for place, group in groups.items()}
+
+
+def _cell(group: Sequence[Row], metric: str, against: Paired | None) -> Cell:
+    good = [row for row in group if "failed" not in row]
+    release = [row["release"][metric] for row in good if metric in row.get("release", {})]
+    gaps = [row["release"][metric] - row[metric] for row in good if metric in row.get("release", {})]
+    return Cell(
+        spread=spread([row[metric] for row in good]) if good else None,
+        failed=len(group) - len(good),
+        release=spread(release) if release else None,
+        gap=spread(gaps) if gaps else None,
+        paired=against,
+    )
+
+
+def paired(model: Sequence[Row], baseline: Sequence[Row], metric: str) -> Paired | None:
+    """Compare on the (split seed, seed) pairs that both have; None where there are fewer than two."""
+    from scipy import stats
+
+    ours, theirs = (
+        {(r["split_seed"], r["seed"]): r for r in rows if "failed" not in r} for rows in (model, baseline)
+    )
+    both = sorted(ours.keys() & theirs.keys())
+    if len(both) < 2:
+        return None
+    differences = np.array([ours[pair][metric] - theirs[pair][metric] for pair in both])
+    half = spread(differences.tolist()).ci95
+    assert half is not None
+    if (
+        np.ptp(differences) == 0
+    ):  # a test divides by the spread: without any, equal is equal and all else certain
+        p = 1.0 if differences[0] == 0 else 0.0
+        return Paired(float(differences[0]), 0.0, len(both), p, p, p)
+    p = float(stats.ttest_1samp(differences, 0.0).pvalue)
+    ranks = float(stats.wilcoxon(differences, zero_method="zsplit", method="asymptotic").pvalue)
+    return Paired(float(differences.mean()), half, len(both), p, ranks, p)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction: the chance of even one false alarm in the family stays below the level."""
+    order = sorted(range(len(p_values)), key=lambda k: p_values[k])
+    adjusted, highest = [math.nan] * len(p_values), 0.0
+    for rank, k in enumerate(order):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[k]))
+        adjusted[k] = highest
+    return adjusted

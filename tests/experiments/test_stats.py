@@ -1,0 +1,94 @@
+"""Statistics against numbers worked out elsewhere, and against their own promises."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from conjoint.experiments.stats import holm, paired, summarise
+from fake_runs import made_up, specs
+
+GAT = [0.80, 0.81, 0.79, 0.82, 0.80]
+CAT = [0.82, 0.82, 0.80, 0.85, 0.81]
+
+
+def rows(model: str, values: list[float]) -> list[dict[str, object]]:
+    return [made_up(spec, value) for spec, value in zip(specs(len(values), model), values, strict=True)]
+
+
+def test_mean_deviation_and_interval() -> None:
+    cell = summarise(rows("gat", GAT), "test_accuracy")["gat", "cora"]
+    assert cell.spread is not None and cell.spread.ci95 is not None
+    assert cell.spread.mean == pytest.approx(np.mean(GAT))
+    assert cell.spread.std == pytest.approx(np.std(GAT, ddof=1))
+    low, high = stats.t.interval(0.95, 4, np.mean(GAT), stats.sem(GAT))
+    assert (cell.spread.mean - cell.spread.ci95, cell.spread.mean + cell.spread.ci95) == pytest.approx(
+        (low, high)
+    )
+    assert cell.paired is None
+
+
+def test_the_gap_of_the_release_rule_is_taken_run_by_run() -> None:
+    cell = summarise(rows("gat", GAT), "test_accuracy")["gat", "cora"]
+    assert cell.gap is not None and cell.release is not None
+    assert cell.gap.mean == pytest.approx(0.01)
+    assert cell.gap.std == pytest.approx(0.0, abs=1e-12)
+    assert cell.release.mean == pytest.approx(np.mean(GAT) + 0.01)
+
+
+def test_the_paired_test_is_scipys() -> None:
+    found = paired(rows("cat-i-mf", CAT), rows("gat", GAT), "test_accuracy")
+    assert found is not None
+    assert found.difference == pytest.approx(np.mean(CAT) - np.mean(GAT))
+    assert found.p == pytest.approx(stats.ttest_rel(CAT, GAT).pvalue)
+    assert found.pairs == 5
+
+
+def test_only_runs_with_the_same_split_and_seed_are_paired() -> None:
+    ours, theirs = rows("cat-i-mf", CAT), rows("gat", GAT)
+    whole = paired(ours, theirs, "test_accuracy")
+    assert paired(list(reversed(ours)), theirs, "test_accuracy") == whole
+    part = paired(ours[1:], theirs[:-1], "test_accuracy")
+    assert part is not None and part.pairs == 3
+    assert part.p == pytest.approx(stats.ttest_rel(CAT[1:4], GAT[1:4]).pvalue)
+    assert paired(ours[:1], theirs, "test_accuracy") is None
+
+
+def test_equal_results_are_no_difference_and_a_constant_one_is_certain() -> None:
+    same = paired(rows("cat-i-mf", GAT), rows("gat", GAT), "test_accuracy")
+    assert same is not None and same.p == 1.0 and same.verdict == "same"
+    shifted = paired(rows("cat-i-mf", [0.75] * 3), rows("gat", [0.5] * 3), "test_accuracy")
+    assert shifted is not None and shifted.p == 0.0 and shifted.verdict == "better"
+
+
+def test_failed_runs_are_counted_not_averaged() -> None:
+    some = rows("gat", GAT)
+    some[0] = {**some[0], "failed": "the training loss is nan"}
+    cell = summarise(some, "test_accuracy")["gat", "cora"]
+    assert cell.failed == 1 and cell.spread is not None and cell.spread.count == 4
+
+
+def test_all_comparisons_of_a_table_are_corrected_together() -> None:
+    noise = [0.80, 0.80, 0.80, 0.82, 0.81]
+    table = rows("gat", GAT) + rows("cat-i-mf", CAT) + rows("cat-e-mf", noise)
+    cells = summarise(table, "test_accuracy", against=["cat-i-mf", "cat-e-mf"])
+    one, other = cells["cat-i-mf", "cora"].paired, cells["cat-e-mf", "cora"].paired
+    assert one is not None and other is not None
+    assert one.adjusted == pytest.approx(2 * one.p)  # the smaller of two counts twice
+    assert other.adjusted == pytest.approx(max(other.p, 2 * one.p))
+    assert one.verdict == "better" if one.adjusted < 0.05 else one.verdict == "same"
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_keeps_the_order_and_never_lowers_a_p_value(p_values: list[float]) -> None:
+    adjusted = holm(p_values)
+    assert all(p <= q <= 1 for p, q in zip(p_values, adjusted, strict=True))
+    order = sorted(range(len(p_values)), key=lambda k: p_values[k])
+    assert [adjusted[k] for k in order] == sorted(adjusted)
+    assert min(adjusted) == pytest.approx(min(1.0, len(p_values) * min(p_values)))
