@@ -1,0 +1,119 @@
+"""The command `conjoint`: one module per verb, nothing heavy imported before a verb runs."""
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import TextIO
+
+from .. import __version__
+from ..errors import ConjointError, Interrupted
+from ..printable import clean
+from . import cluster, datasets, describe, doctor, embed, explain, plot, predict, train
+from .parser import HelpFormatter, Parser
+
+VERBS = {
+    "train": train,
+    "predict": predict,
+    "embed": embed,
+    "cluster": cluster,
+    "explain": explain,
+    "plot": plot,
+    "describe": describe,
+    "datasets": datasets,
+    "doctor": doctor,
+}
+
+DESCRIPTION = """\
+Attention on graphs that listens to structure as well as features.
+
+Train a network on a graph whose nodes are partly labelled, then ask it for the
+classes of the others, for embeddings, clusters, and for its reasons."""
+
+EXAMPLES = """\
+start here:
+  conjoint train                        train on Cora, which comes with the package
+  conjoint train --edges e.csv --nodes n.csv --label topic
+                                        train on your own graph
+  conjoint predict runs/cora-cat-i-mf-1 classes of all nodes
+  conjoint VERB --help                  options and examples of one verb
+"""
+
+
+def make_parser() -> Parser:
+    parser = Parser(
+        prog="conjoint",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"conjoint {__version__}")
+    verbs = parser.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
+    for name, module in VERBS.items():
+        verb = verbs.add_parser(
+            name,
+            help=module.SUMMARY,
+            description=module.DESCRIPTION,
+            epilog=module.EXAMPLES,
+            formatter_class=HelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_arguments(verb)
+        verb.set_defaults(work=module.work)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. 0: done; 2: a mistake the user can mend, in one line on stderr; 130: interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        _never_fail_on_a_letter(stream)
+    with warnings.catch_warnings():
+        warnings.showwarning = _one_line_warning
+        try:
+            options = make_parser().parse_args(argv)
+            options.work(options)
+            sys.stdout.flush()
+        except Interrupted as stop:
+            return _complain(str(stop), 130)
+        except ConjointError as error:
+            return _complain(str(error), 2)
+        except KeyboardInterrupt:
+            return _complain("interrupted", 130)
+        except BrokenPipeError:
+            return _leave_quietly()
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            _close_stdout()
+            return _complain(f"{where}{(error.strerror or str(error)).lower()}; nothing more was written", 2)
+        except MemoryError:
+            return _complain("not enough memory; a smaller --hidden or fewer --heads needs less", 2)
+    return 0
+
+
+def _complain(message: str, status: int) -> int:
+    print(f"conjoint: {clean(message)}", file=sys.stderr)
+    return status
+
+
+def _leave_quietly() -> int:
+    """Whoever read our output has gone, as in `conjoint datasets | head -1`."""
+    _close_stdout()
+    return 128 + 13
+
+
+def _close_stdout() -> None:
+    """What is still buffered can go nowhere; without this Python would complain once more on its way out."""
+    if sys.__stdout__ is not None and sys.stdout is sys.__stdout__:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.__stdout__.fileno())
+        os.close(nowhere)
+
+
+def _never_fail_on_a_letter(stream: TextIO) -> None:
+    if stream in (sys.__stdout__, sys.__stderr__) and hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="backslashreplace")
+
+
+def _one_line_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"conjoint: warning: {clean(message)}", file=sys.stderr)

@@ -1,0 +1,241 @@
+"""What a run consists of: which graph, which split, which model, which training. Options and TOML meet here.
+
+A plan is what stands in the `[origin]` of a run's config.toml, so a run can be taken up again, and its file
+can be given to `--config`.
+"""
+
+import argparse
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+
+SECTIONS = ("data", "split", "model", "train")
+MODEL_ALIASES = {"cat": "cat-i-mf", "cat-i": "cat-i-mf", "cat-e": "cat-e-mf"}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "ogbn-arxiv": {
+        "hidden": 256,
+        "heads": 3,
+        "out_heads": 3,
+        "residual": True,
+        "norm": "batch",
+        "bias": "output",
+        "per_head": False,
+    }
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    data: Mapping[str, Any] = field(default_factory=dict)
+    split: Mapping[str, Any] = field(default_factory=dict)
+    model: Mapping[str, Any] = field(default_factory=dict)
+    train: Mapping[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] = (0,)
+
+    def origin(self) -> dict[str, Any]:
+        """Everything but `train`, which the run folder keeps by itself."""
+        return {
+            "data": dict(self.data),
+            "split": dict(self.split),
+            "model": dict(self.model),
+            "seeds": list(self.seeds),
+        }
+
+
+def plan_from(options: argparse.Namespace) -> Plan:
+    """The file given with --config, then --variant, the options, --set: each over the one before."""
+    parts = read_config(options.config) if options.config else {name: {} for name in SECTIONS}
+    data, split, model, train = (parts[name] for name in SECTIONS)
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    _name_graph(data, given)
+    _take(data, given, DATA_OPTIONS)
+    _take(split, given, SPLIT_OPTIONS)
+    _take(train, given, TRAIN_OPTIONS)
+    name = model_name(given.get("model") or model.get("name") or "cat-i-mf")
+    model = {**model, "name": name, **model_settings(given)}
+    for key, value in map(assignment, given.get("set", [])):
+        _place(key, value, name, model, train)
+    return Plan(_absolute(data), split, model, train, _seeds(given, parts.get("seeds"), train))
+
+
+def model_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What --variant and the options for single settings say about the network."""
+    settings = dict(VARIANTS[given["variant"]]) if "variant" in given else {}
+    _take(settings, given, MODEL_OPTIONS)
+    return settings
+
+
+def model_name(text: str) -> str:
+    lower = text.lower()
+    return MODEL_ALIASES.get(lower, lower)
+
+
+DATA_OPTIONS = {
+    "data": "root",
+    "edition": "source",
+    "features": "features",
+    "nodes": "nodes",
+    "id": "id",
+    "label": "label",
+    "source_column": "source",
+    "target_column": "target",
+    "weight": "weight",
+    "time": "time",
+    "split_column": "split",
+    "text": "text",
+    "categorical": "categorical",
+    "ignore": "ignore",
+    "drop_unknown": "drop_unknown",
+}
+SPLIT_OPTIONS = {
+    "split": "name",
+    "split_seed": "seed",
+    "train_per_class": "train_per_class",
+    "num_val": "num_val",
+    "num_test": "num_test",
+    "train_share": "train",
+    "val_share": "val",
+    "train_until": "train_until",
+    "val_until": "val_until",
+    "resplit": "resplit",
+}
+MODEL_OPTIONS = {
+    "hidden": "hidden",
+    "heads": "heads",
+    "out_heads": "out_heads",
+    "layers": "num_layers",
+    "rank": "rank",
+    "dropout": "dropout",
+}
+TRAIN_OPTIONS = {
+    "epochs": "epochs",
+    "lr": "lr",
+    "weight_decay": "weight_decay",
+    "penalty_weight": "penalty_weight",
+    "patience": "patience",
+    "rule": "rule",
+    "see_test": "see_test",
+    "seed": "seed",
+}
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """A TOML file with sections [data], [split], [model], [train]; or the config.toml of a run."""
+    try:
+        document = tomllib.loads(Path(path).read_bytes().decode())
+    except OSError as error:
+        raise InputError(f"--config {path}: {(error.strerror or str(error)).lower()}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"--config {path}: not valid TOML ({error}); mend that line") from None
+    origin = document.pop("origin", {})
+    if isinstance(origin, dict):
+        document = {**origin, **document}
+    for name in document:
+        if name not in (*SECTIONS, "seeds"):
+            raise InputError(f"--config {path}: unknown section {name!r}; there are {', '.join(SECTIONS)}")
+    parts: dict[str, Any] = {name: document.get(name, {}) for name in SECTIONS}
+    for name, part in parts.items():
+        if not isinstance(part, dict):
+            raise InputError(f"--config {path}: {name} must be a section: [{name}]")
+    if "seeds" in document:
+        parts["seeds"] = document["seeds"]
+    return parts
+
+
+def assignment(text: str) -> tuple[str, Any]:
+    """key=value, the value as TOML writes it, or else a plain word."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise InputError(f"--set {text}: write key=value, for example --set clip=1.0")
+    try:
+        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return key.strip(), value.strip()
+
+
+def check_settings(name: str, settings: Mapping[str, Any]) -> None:
+    """Each setting exists and is of its kind, told before anything is loaded or built."""
+    from ..nn.zoo import settings_of
+
+    known = settings_of(name)
+    for key, value in settings.items():
+        if key not in known:
+            raise InputError(f"{key}={value!r}: {name} has no such setting; it has {', '.join(known)}")
+        usual = known[key]
+        kind = (int, float) if usual is None or isinstance(usual, float) else (type(usual),)
+        wrong = not isinstance(value, kind) or (isinstance(value, bool) and bool not in kind)
+        if wrong and not (usual is None and value is None):
+            raise InputError(f"{key}={value!r}: expected a value like {usual!r}")
+
+
+def _place(key: str, value: Any, name: str, model: dict[str, Any], train: dict[str, Any]) -> None:
+    from dataclasses import fields
+
+    from ..nn.zoo import settings_of
+    from ..training.config import TrainConfig
+
+    if key in settings_of(name):
+        model[key] = value
+    elif key in (known := [entry.name for entry in fields(TrainConfig)]):
+        train[key] = value
+    else:
+        choices = ", ".join([*settings_of(name), *known])
+        raise InputError(f"--set {key}: neither {name} nor training has such a setting; there are {choices}")
+
+
+def _take(into: dict[str, Any], given: Mapping[str, Any], names: Mapping[str, str]) -> None:
+    into.update({name: given[option] for option, name in names.items() if option in given})
+
+
+def _name_graph(data: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """A benchmark's name or the user's own files, not both; nothing at all means the embedded Cora."""
+    if "dataset" in given and "edges" in given:
+        raise InputError(f"{given['dataset']} and --edges: name a benchmark or your own files, not both")
+    if "edges" in given and "edition" in given:
+        raise InputError("--edition chooses among copies of a benchmark; leave it out for your own files")
+    if "dataset" in given:
+        for own in [key for key in data if key not in ("root", "features")]:
+            del data[own]
+        data["name"] = given["dataset"].lower()
+    elif "edges" in given:
+        data.pop("name", None)
+        data["edges"] = given["edges"]
+    elif "name" not in data and "edges" not in data:
+        if "nodes" in given or "label" in given:
+            raise InputError("--nodes and --label describe your own graph; name its edge table with --edges")
+        data["name"] = "cora"
+        if "data" not in given:
+            data["source"] = "embedded"
+
+
+def _absolute(data: dict[str, Any]) -> dict[str, Any]:
+    """Paths that still lead somewhere when a run is used from another folder."""
+    for key in ("root", "edges", "nodes"):
+        if key in data:
+            data[key] = str(Path(data[key]).expanduser().absolute())
+    return data
+
+
+def _seeds(given: Mapping[str, Any], configured: Any, train: dict[str, Any]) -> tuple[int, ...]:
+    """--seed S --seeds N trains with seeds S, S+1, ..., S+N-1. A file may list them."""
+    if "seed" not in given and "seeds" not in given and configured is not None:
+        if (
+            not isinstance(configured, list)
+            or not all(type(seed) is int for seed in configured)
+            or not configured
+        ):
+            raise InputError(f"seeds = {configured!r}: write a list of whole numbers, for example [0, 1, 2]")
+        return tuple(configured)
+    first, count = train.get("seed", 0), given.get("seeds", 1 if "seed" in given else DEFAULT_SEEDS)
+    if count < 1:
+        raise InputError(f"--seeds {count}: train with 1 seed or more")
+    if type(first) is not int:
+        raise InputError(f"seed = {first!r}: a seed is a whole number, 0 or more")
+    return tuple(range(first, first + count))
+
+
+DEFAULT_SEEDS = 3
