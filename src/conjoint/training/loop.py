@@ -188,6 +188,6 @@ def _finished(model: NodeModel, config: TrainConfig, run: Run) -> Fitted:
     """Resuming a run that was complete: nothing to compute."""
     run.tidy()
     trained, _ = load_run(run.path, lambda *_, **__: model)
-    result = run.sidecar.result or {}
-    history = run.history(int(result.get("epochs", 0)))
-    return Fitted(trained, config, history, int(result["best_epoch"]), str(result["stopped"]))
+    result = dict(run.sidecar.result or {})
+    history = run.history(result["epochs"])
+    return Fitted(trained, config, history, result["best_epoch"], str(result.get("stopped")))

@@ -86,6 +86,7 @@ def sidecar_from(text: str, source: str) -> Sidecar:
     sizes = content["split_sizes"]
     if len(sizes) != 3 or not all(type(size) is int for size in sizes):
         raise InputError(f"{source}: split_sizes must be three whole numbers")
+    _check_result(content, source)
     spec = ModelSpec(**content.pop("model"))
     for name in ("features", "classes", "num_nodes"):
         if not 0 <= getattr(spec, name) < 2**40:
@@ -118,6 +119,16 @@ _MODEL: dict[str, tuple[type, ...]] = {
     "num_nodes": (int,),
     "settings": (dict,),
 }
+
+
+def _check_result(content: Mapping[str, Any], source: str) -> None:
+    """Weights that are vouched for come with the epoch they are of."""
+    if content["weights_sha256"] is None:
+        return
+    result = content["result"] or {}
+    best, epochs = result.get("best_epoch"), result.get("epochs")
+    if type(best) is not int or type(epochs) is not int or not 1 <= best <= epochs:
+        raise InputError(f"{source}: finished without a result that makes sense; the file is damaged")
 
 
 def _object(text: str, source: str) -> dict[str, Any]:
