@@ -33,7 +33,7 @@ class GaussianConvolution(GMMConv):
     def __init__(self, in_channels: int, out_channels: int, kernels: int) -> None:
         super().__init__(in_channels, out_channels, dim=2, kernel_size=kernels, aggr="add", root_weight=False)
         # Coordinates lie in (-1, 1): spread the kernels over it, each wide enough to see all neighbours.
-        centres = (torch.arange(kernels) + 0.5) * 2.0 / kernels - 1.0
+        centres = (torch.arange(kernels, device=self.mu.device) + 0.5) * 2.0 / kernels - 1.0
         self.mu.data.copy_(centres.unsqueeze(1).expand_as(self.mu))
         nn.init.ones_(self.sigma)
 
