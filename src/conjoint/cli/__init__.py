@@ -9,7 +9,7 @@ from typing import TextIO
 from .. import __version__
 from ..errors import ConjointError, Interrupted
 from ..printable import clean
-from . import cluster, datasets, describe, doctor, embed, explain, plot, predict, train
+from . import cluster, datasets, describe, doctor, embed, explain, plot, predict, reproduce, train
 from .parser import HelpFormatter, Parser
 
 VERBS = {
@@ -22,6 +22,7 @@ VERBS = {
     "describe": describe,
     "datasets": datasets,
     "doctor": doctor,
+    "reproduce": reproduce,
 }
 
 DESCRIPTION = """\

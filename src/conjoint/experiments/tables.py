@@ -53,9 +53,9 @@ def _accuracies(chosen: Experiment, rows: Sequence[Row]) -> Iterator[Table]:
     """One table per graph: published, measured, what the authors' rule would report, against GAT."""
     cells = summarise(rows, chosen.metric, against=compared(chosen))
     headers = ("model", "published", "measured", "95% interval", "runs", "release rule", "gap", "against GAT")
-    for dataset in _datasets(chosen):
+    for dataset in datasets_in(chosen):
         lines = []
-        for model in _models(chosen):
+        for model in models_in(chosen):
             cell = cells.get((model, dataset))
             paper = None if chosen.published is None else published(chosen.published, model, dataset)
             lines.append(
@@ -90,7 +90,7 @@ def _against_controls(chosen: Experiment, rows: Sequence[Row]) -> Table:
         control = f"cat-{strategy}-zero"
         models = [f"cat-{strategy}-mf", f"cat-{strategy}-sc"]
         cells = summarise(rows, chosen.metric, against=models, baseline=control)
-        for dataset in _datasets(chosen):
+        for dataset in datasets_in(chosen):
             for model in models:
                 cell = cells.get((model, dataset))
                 against = NONE if cell is None or cell.paired is None else _paired(cell.paired)
@@ -104,13 +104,13 @@ def _against_controls(chosen: Experiment, rows: Sequence[Row]) -> Table:
 
 def _swept(chosen: Experiment, rows: Sequence[Row]) -> Iterator[Table]:
     weights = list(dict.fromkeys(spec.train_settings["penalty_weight"] for spec in chosen.specs))
-    for dataset in _datasets(chosen):
+    for dataset in datasets_in(chosen):
         here = [row for row in rows if row["dataset"] == dataset]
         cells = summarise(
             here, chosen.metric, column=lambda row: f"{row['train_settings']['penalty_weight']:g}"
         )
         lines = []
-        for model in _models(chosen):
+        for model in models_in(chosen):
             line = [Entry(model)]
             for weight in weights:
                 cell = cells.get((model, f"{weight:g}"))
@@ -125,8 +125,8 @@ def _sizes(chosen: Experiment, rows: Sequence[Row]) -> Table:
     """Table 5: parameters and memory beside the paper's, and the time that an epoch takes."""
     lines = []
     done = {(row["model"], row["dataset"]): row for row in rows if "failed" not in row}
-    for dataset in _datasets(chosen):
-        for model in _models(chosen):
+    for dataset in datasets_in(chosen):
+        for model in models_in(chosen):
             paper, row = published("table5", model, dataset), done.get((model, dataset))
             count, memory = paper if paper is not None else (None, None)
             lines.append(
@@ -160,7 +160,7 @@ def milliseconds(row: Row) -> float:
 def compared(chosen: Experiment) -> list[str]:
     """The models that are tested against GAT: every CAT and every control, not the other baselines."""
     controls = ("gat-self", "mf-only", "sc-only")
-    return [model for model in _models(chosen) if model.startswith("cat-") or model in controls]
+    return [model for model in models_in(chosen) if model.startswith("cat-") or model in controls]
 
 
 def spread_text(spread: Spread) -> str:
@@ -181,9 +181,9 @@ def _paired(found: Paired) -> Entry:
     )
 
 
-def _models(chosen: Experiment) -> list[str]:
+def models_in(chosen: Experiment) -> list[str]:
     return list(dict.fromkeys(spec.model for spec in chosen.specs))
 
 
-def _datasets(chosen: Experiment) -> list[str]:
+def datasets_in(chosen: Experiment) -> list[str]:
     return list(dict.fromkeys(spec.dataset for spec in chosen.specs))
