@@ -45,10 +45,11 @@ def work(options: argparse.Namespace) -> None:
         must_be_writable("--plot", options.plot, PICTURES)
     opened = open_run(options)
     node = _row_of(options.node, opened)
-    found = explain(attention_of(opened.model, opened.data, opened.run.config), node)
-    if options.layer is not None and not 1 <= options.layer <= len(found.layers):
-        raise InputError(f"--layer {options.layer}: the network has layers 1 to {len(found.layers)}")
-    layers = [options.layer] if options.layer else list(range(1, len(found.layers) + 1))
+    attention = attention_of(opened.model, opened.data, opened.run.config)
+    if options.layer is not None and not 1 <= options.layer <= len(attention):
+        raise InputError(f"--layer {options.layer}: the network has layers 1 to {len(attention)}")
+    layers = [options.layer] if options.layer else list(range(1, len(attention) + 1))
+    found = explain(attention, node, options.layer - 1 if options.layer else None)
     ids, classes = _about(opened, found)
     probabilities = _certainty(opened)[node]
     guess = int(probabilities.argmax())

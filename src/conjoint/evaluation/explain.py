@@ -55,15 +55,16 @@ def attention_of(model: NodeModel, data: Data, config: TrainConfig) -> list[Conj
     return model.attention(inputs.x, inputs.graph)
 
 
-def explain(attention: list[ConjointAttention], node: int) -> Explanation:
-    """The rows of one listener, ordered by their conjoint weight over all layers and heads."""
+def explain(attention: list[ConjointAttention], node: int, layer: int | None = None) -> Explanation:
+    """The rows of one listener, ordered by their conjoint weight in one layer, or over all of them."""
     sources, targets = attention[0].edge_index.cpu().numpy()
     mine = np.flatnonzero(targets == node)
     if mine.size == 0:
         raise InputError(f"node {node}: it listens to nobody, not even itself; is it in this graph?")
     neighbours, place = np.unique(sources[mine], return_inverse=True)
     views = [_view(layer, mine, place, len(neighbours)) for layer in attention]
-    order = np.argsort(-sum(view.means()["conjoint"] for view in views), kind="stable")
+    decisive = views if layer is None else [views[layer]]
+    order = np.argsort(-sum(view.means()["conjoint"] for view in decisive), kind="stable")
     return Explanation(node, neighbours[order], [_reorder(view, order) for view in views])
 
 

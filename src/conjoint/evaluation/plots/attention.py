@@ -27,8 +27,8 @@ def learnt_mix(attention: Sequence["ConjointAttention"]) -> "Figure | None":
     names, to_features, to_structure = zip(*bars, strict=True)
     figure = new_figure(6.5, 1.3 + 0.24 * len(bars))
     axes = tidy(figure.subplots(), "How much each head listens to features and to structure", "share")
-    axes.barh(names, to_features, color=FEATURE, height=0.72, label="features, r_f")
-    axes.barh(names, to_structure, left=to_features, color=STRUCTURAL, height=0.72, label="structure, r_s")
+    axes.barh(names, to_features, color=FEATURE, height=0.72, label="features, $r_f$")
+    axes.barh(names, to_structure, left=to_features, color=STRUCTURAL, height=0.72, label="structure, $r_s$")
     for place, value in enumerate(to_features):
         axes.text(0.01, place, f"{value:.2f}", va="center", fontsize=7, color="white")
         axes.text(0.99, place, f"{1 - value:.2f}", va="center", ha="right", fontsize=7)
@@ -45,17 +45,32 @@ def attention_histograms(attention: Sequence["ConjointAttention"]) -> "Figure":
     """Each layer's weights, relative to an even share: 1 means that a neighbour is heard like any other."""
     figure = new_figure(4.6 * len(attention), 3.4)
     panels = np.atleast_1d(figure.subplots(1, len(attention), sharey=True))
-    bins = np.geomspace(0.02, 50, 61)
-    for k, (axes, layer) in enumerate(zip(panels, attention, strict=True), start=1):
-        for name, weights in _relative(layer).items():
-            counts, _ = np.histogram(np.clip(weights, bins[0], bins[-1]), bins)
+    weights = [_relative(layer) for layer in attention]
+    bins = _bins([part for parts in weights for part in parts.values()])
+    for k, (axes, parts) in enumerate(zip(panels, weights, strict=True), start=1):
+        for name, values in parts.items():
+            counts, _ = np.histogram(np.clip(values, bins[0], bins[-1]), bins)
             axes.stairs(counts / max(counts.sum(), 1), bins, color=PARTS[name], lw=1.4, label=name)
         axes.axvline(1, color=GREY, lw=0.9, ls=":")
         axes.set_xscale("log")
-        axes.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
+        ticks = [tick for tick in TICKS if bins[0] < tick < bins[-1]]
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
         tidy(axes, f"Layer {k}", "weight / even share", "share of edges" if k == 1 else "")
     panels[0].legend(fontsize=8, frameon=False)
     return figure
+
+
+def _bins(values: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    """Bins on a logarithmic scale, one of them centred on 1, wide enough for all but the rarest weights."""
+    everything = np.concatenate([np.zeros(0), *values])
+    far = np.abs(np.log2(np.maximum(everything, 1e-9)))
+    reach = max(float(np.quantile(far, 0.998)) if far.size else 0.0, 0.25)
+    return np.exp2(np.linspace(-reach, reach, NUMBER_OF_BINS + 1))
+
+
+NUMBER_OF_BINS = 51  # odd
+TICKS = (0.001, 0.01, 0.1, 0.25, 0.5, 0.8, 1, 1.25, 2, 4, 10, 100, 1000)
 
 
 def _relative(layer: "ConjointAttention") -> dict[str, npt.NDArray[np.float64]]:

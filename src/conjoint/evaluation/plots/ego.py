@@ -33,6 +33,9 @@ def ego_network(
     node = names[list(found.neighbours).index(found.node)] if found.node in found.neighbours else found.node
     tidy(left, f"Whom {label(node)} listens to, layer {layer + 1}{more}")
     _legend(figure, sorted({classes[k] for k in range(shown)}), class_names)
+    figure.legend(
+        *right.get_legend_handles_labels(), loc="outside lower right", ncols=4, fontsize=8, frameon=False
+    )
     return figure
 
 
@@ -83,9 +86,8 @@ def _bars(axes: "Axes", view: LayerView, shown: int, names: list[str]) -> None:
         axes.barh(places, weights[:shown], height=height, color=PARTS[part], label=part)
     axes.set_yticks(range(shown), names[:shown])
     axes.invert_yaxis()
-    tidy(axes, "Attention weights, mean over heads", "weight").legend(
-        fontsize=8, frameon=False, loc="lower right"
-    )
+    axes.axvline(1 / len(names), color=GREY, lw=0.9, ls=":", label="even share")
+    tidy(axes, "Attention weights, mean over heads", "weight")
 
 
 def _legend(figure: "Figure", kinds: list[int], class_names: Sequence[str]) -> None:
