@@ -83,22 +83,18 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _read(self, X: Any, graph: Any) -> tuple[Nodes, Graph]:
         """X and the graph of `fit`, checked, and copied: later changes to X are the caller's own."""
         index = X.index if hasattr(X, "iloc") else None
-        x = validate_data(self, X, accept_sparse="csr", dtype=np.float32, copy=True)
+        nodes = Nodes.of(validate_data(self, X, accept_sparse="csr", dtype=np.float32, copy=True))
         if graph is None:
-            return Nodes.of(x), nearest_graph(x, self.n_neighbors, self.metric, index)
-        return Nodes.of(x), read_graph(graph, x.shape[0], index)
+            return nodes, nearest_graph(nodes.x, self.n_neighbors, self.metric, index)
+        return nodes, read_graph(graph, nodes.x.shape[0], index)
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _train(self, nodes: Nodes, graph: Graph, codes: Codes, seed: int) -> Answers:
         """Train on the nodes with a code of 0 or more; answer for all of them."""
-        if _plain(self.num_layers) < 2:
-            raise InputError(
-                f"num_layers={self.num_layers!r}: give 2 or more; the embedding is the last but one"
-            )
         self._config = self._make_config(nodes, seed)
-        split = hold_out(codes, _plain(self.validation_fraction), seed)
+        split = hold_out(codes, _number("validation_fraction", self.validation_fraction), seed)
         self.network_ = make_network(
             nodes.x.shape[1],
             int(codes.max()) + 1,
@@ -106,10 +102,10 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             seed,
             self.intervention,
             strategy=self.strategy,
-            hidden_channels=_plain(self.hidden),
-            heads=_plain(self.heads),
-            num_layers=_plain(self.num_layers),
-            dropout=_plain(self.dropout),
+            hidden_channels=_whole("hidden", self.hidden),
+            heads=_whole("heads", self.heads),
+            num_layers=_whole("num_layers", self.num_layers, least=2),  # the last but one embeds
+            dropout=_number("dropout", self.dropout),
         )
         fitted = train(self.network_, nodes, graph, codes, split, self._config)
         self.history_ = fitted.history
@@ -139,6 +135,7 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _answers(self, X: Any, graph: Any) -> Answers:
         check_is_fitted(self)
         x = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=False)
+        x = self._nodes.replaced_by(x).x
         keys = row_keys(x)
         if self._known.is_all(keys):
             return self._of_same_nodes(X, graph)
@@ -171,7 +168,7 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 f"give a matrix of shape ({new}, {known} + {new}) that links them to training nodes, or fit "
                 "with intervention='fs'"
             )
-        return ask(self.network_, self._nodes.replaced_by(x), among, self._config)
+        return ask(self.network_, Nodes(x, self._nodes.is_sparse), among, self._config)
 
     def _ask_new(self, new_x: Any, links: Links) -> Answers:
         return ask_new(self.network_, self._nodes, self._graph, new_x, links, self._config)
@@ -180,3 +177,17 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 def _plain(value: Any) -> Any:
     """Searches over parameters draw NumPy scalars; the training settings want Python's own."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _whole(name: str, value: Any, least: int = 1) -> int:
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name}={value!r}: give a whole number, {least} or more")
+    return value
+
+
+def _number(name: str, value: Any) -> float:
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"{name}={value!r}: give a number")
+    return value

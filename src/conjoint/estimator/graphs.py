@@ -141,8 +141,9 @@ def _from_array(graph: Any, num_nodes: int) -> Edges:
         return _edges(pairs, np.ones(pairs.shape[1]))
     if pairs.ndim == 2 and pairs.shape == (num_nodes, num_nodes) and pairs.dtype.kind in "biuf":
         return _stored(pairs)
+    turned = "pairs stand in columns here: pass graph.T, or " if pairs.shape[1:] == (2,) else ""
     raise InputError(
-        f"graph: {type(graph).__name__} of shape {pairs.shape} and type {pairs.dtype}; give a SciPy "
+        f"graph: {type(graph).__name__} of shape {pairs.shape} and type {pairs.dtype}; {turned}give a SciPy "
         "adjacency matrix, an integer edge index of shape [2, edges], a NetworkX graph, or None"
     )
 

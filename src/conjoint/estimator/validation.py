@@ -17,7 +17,7 @@ def hold_out(codes: Codes, share: float, seed: int) -> Split:
     train on: a class with one label only trains. Where no label can be spared, or `share` is 0, the training
     nodes choose the epoch themselves: lowest training loss, measured without dropout.
     """
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
+    if not 0 <= share < 1:
         raise InputError(f"validation_fraction={share!r}: give a share from 0 to below 1, for example 0.2")
     rng = np.random.default_rng(seed)
     train, val = [], []

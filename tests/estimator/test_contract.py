@@ -1,0 +1,30 @@
+"""scikit-learn's own list of what an estimator must do."""
+
+import warnings
+from typing import Any
+
+from sklearn.exceptions import SkipTestWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from blocks import QUICK
+from conjoint import CATClassifier, CATClusterer
+
+# Every check that does not apply, and why.
+NOT_APPLICABLE = {
+    "CATClassifier": {
+        "check_classifiers_classes": "it uses -1 as a class, which here, as in semi_supervised, is no label"
+    },
+    "CATClusterer": {},
+}
+SMALL = QUICK | {"epochs": 5, "lr": 0.2}
+
+
+@parametrize_with_checks(
+    [CATClassifier(**SMALL), CATClusterer(**SMALL)],
+    expected_failed_checks=lambda estimator: NOT_APPLICABLE[type(estimator).__name__],
+)
+def test_scikit_learn_contract(estimator: Any, check: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # the checks provoke warnings on purpose
+        warnings.simplefilter("ignore", SkipTestWarning)
+        check(estimator)

@@ -1,0 +1,125 @@
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
+
+from conjoint.errors import InputError
+from conjoint.estimator.graphs import NodeGraph, nearest_graph, nearest_links, read_graph, read_links
+from graphs import KITE
+
+EDGES, NODES = KITE
+MATRIX = sp.csr_array((np.ones(EDGES.size(1)), EDGES.numpy()), shape=(NODES, NODES))
+ONE_WAY = EDGES[:, EDGES[0] < EDGES[1]]
+FORMS: dict[str, Any] = {
+    "csr array": MATRIX,
+    "csr matrix": sp.csr_matrix(MATRIX),
+    "coo of bools": sp.coo_matrix(MATRIX.astype(bool)),
+    "upper triangle": sp.triu(MATRIX),
+    "dense": MATRIX.toarray(),
+    "sliceable": NodeGraph(MATRIX),
+    "torch edge index": EDGES,
+    "numpy edge index": EDGES.numpy(),
+    "each edge once": ONE_WAY,
+    "lists": EDGES.tolist(),
+    "torch sparse": torch.sparse_coo_tensor(EDGES, torch.ones(8), (NODES, NODES), check_invariants=True),
+    "pyg data": Data(edge_index=EDGES, num_nodes=NODES),
+    "networkx": nx.from_scipy_sparse_array(MATRIX),
+    "self-loops": torch.cat([EDGES, torch.tensor([[2], [2]])], dim=1),
+}
+
+
+def pairs(edge_index: torch.Tensor) -> set[tuple[int, int]]:
+    return {(int(a), int(b)) for a, b in edge_index.t()}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_says_the_same_graph(form: str) -> None:
+    graph = read_graph(FORMS[form], NODES)
+    assert pairs(graph.edge_index) == pairs(EDGES)
+    assert graph.edge_index.size(1) == EDGES.size(1)
+    assert graph.edge_weight is None
+    assert graph.names.tolist() == list(range(NODES))
+
+
+def test_values_other_than_one_are_weights() -> None:
+    weighted = MATRIX.copy()
+    weighted.data = np.where(weighted.tocoo().row + weighted.tocoo().col == 1, 3.0, 1.0)
+    for form in (weighted, nx.from_scipy_sparse_array(weighted), weighted.toarray()):
+        graph = read_graph(form, NODES)
+        assert graph.edge_weight is not None
+        strength = dict(
+            zip(map(tuple, graph.edge_index.t().tolist()), graph.edge_weight.tolist(), strict=True)
+        )
+        assert strength[(0, 1)] == strength[(1, 0)] == 3.0
+        assert strength[(1, 2)] == 1.0
+
+
+def test_networkx_nodes_find_their_rows() -> None:
+    shuffled = nx.Graph([(3, 2), (2, 0), (1, 0), (2, 1)])
+    shuffled.add_node(4)
+    assert list(shuffled.nodes) != sorted(shuffled.nodes)
+    assert pairs(read_graph(shuffled, NODES).edge_index) == pairs(EDGES)
+
+    named = nx.relabel_nodes(shuffled, dict(enumerate("abcde")))
+    by_index = read_graph(named, NODES, pd.Index(list("abcde")))
+    assert pairs(by_index.edge_index) == pairs(EDGES)
+    assert by_index.names.tolist() == list("abcde")
+
+    by_insertion = read_graph(named, NODES)
+    assert by_insertion.names.tolist() == list(named.nodes)
+    assert (0, 1) in pairs(by_insertion.edge_index)  # the first edge that was added: d - c
+
+
+@pytest.mark.parametrize(
+    ("graph", "says"),
+    [
+        (MATRIX[:3], "a square matrix"),
+        (MATRIX[:, :3], "NodeGraph"),
+        (-MATRIX, "above 0"),
+        (MATRIX * np.nan, "above 0"),
+        (EDGES + 2, "names node 5"),
+        (EDGES - 1, "names node -1"),
+        (EDGES.t(), "graph.T"),
+        (EDGES.double(), "integer edge index"),
+        ("knn", "NetworkX"),
+        (nx.path_graph(3), "3 nodes"),
+    ],
+)
+def test_a_bad_graph_is_refused_with_the_remedy(graph: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        read_graph(graph, NODES)
+
+
+def test_a_slice_keeps_the_edges_among_its_nodes() -> None:
+    part = NodeGraph(MATRIX)[np.array([2, 3, 0]), ...]
+    assert len(part) == 3
+    assert part.matrix.toarray().tolist() == [[0, 1, 1], [1, 0, 0], [1, 0, 0]]
+    with pytest.raises(InputError, match="square"):
+        NodeGraph(MATRIX[:3])
+
+
+def test_nearest_neighbours_on_a_line() -> None:
+    x = np.array([[0.0], [1.0], [2.1], [10.0]])
+    graph = nearest_graph(x, 1, "euclidean")
+    assert pairs(graph.edge_index) == {(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)}
+    assert nearest_graph(x, 50, "euclidean").edge_index.size(1) == 12  # everybody, when so many are asked for
+    assert nearest_graph(x[:1], 3, "euclidean").edge_index.size(1) == 0
+    links = nearest_links(x, np.array([[9.0], [0.4]]), 1, "euclidean")
+    assert (links.known.source.tolist(), links.known.target.tolist()) == ([3, 0], [0, 1])
+    assert links.among.edge_index.size(1) == 0
+    with pytest.raises(InputError, match="n_neighbors=0"):
+        nearest_graph(x, 0, "euclidean")
+
+
+def test_links_to_training_nodes_and_to_each_other() -> None:
+    matrix = sp.csr_array(np.array([[0, 2.0, 0, 0, 1], [1, 0, 0, 0, 0]]))  # 2 new nodes, 3 training nodes
+    links = read_links(matrix, 2, 3)
+    found = set(zip(links.known.source.tolist(), links.known.target.tolist(), strict=True))
+    assert found == {(1, 0), (0, 1)}
+    assert links.known.weight is not None and sorted(links.known.weight) == [1.0, 2.0]
+    assert pairs(links.among.edge_index) == {(0, 1), (1, 0)}
