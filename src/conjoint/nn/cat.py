@@ -13,6 +13,7 @@ from .attention import ConjointAttention, Structure
 from .conv import CATConv, Strategy
 from .interventions import EdgeScores, Intervention
 from .model import NodeModel
+from .norm import BatchNorm
 from .randomness import draw_seed
 
 ACTIVATIONS = ("elu", "relu")
@@ -91,7 +92,7 @@ class CAT(NodeModel):
         for _ in range(num_layers - 1):
             self.convs.append(CATConv(width, hidden_channels, heads, bias=bias == "all", **layer_options))
             width = hidden_channels * heads
-            self.norms.append(nn.BatchNorm1d(width) if norm == "batch" else nn.Identity())
+            self.norms.append(BatchNorm(width) if norm == "batch" else nn.Identity())
         self.convs.append(
             CATConv(width, out_channels, out_heads, concat=False, bias=bias != "none", **layer_options)
         )

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from .. import checks
 from ..model import NodeModel
+from ..norm import BatchNorm
 from .graph import WeightedGraph, total
 from .layers import FeatureLinear, Isomorphism, dropped
 from .settings import Settings
@@ -64,7 +65,7 @@ def _rest(width: int, settings: GINSettings) -> nn.Module:
     """What follows the first linear map and the sum."""
     if settings.mlp_layers == 1:
         return Bias(width)
-    middle = nn.BatchNorm1d(settings.hidden) if settings.norm == "batch" else Bias(settings.hidden)
+    middle = BatchNorm(settings.hidden) if settings.norm == "batch" else Bias(settings.hidden)
     return nn.Sequential(middle, nn.ReLU(), nn.Linear(settings.hidden, width))
 
 

@@ -1,0 +1,55 @@
+"""Batch normalisation against torch's, and against itself at other numbers of threads."""
+
+import pytest
+import torch
+from torch import nn
+
+from conjoint.nn.norm import BLOCK, BatchNorm
+from graphs import random_features
+
+
+@pytest.mark.parametrize("rows", [2, 50, 2 * BLOCK + 3])
+def test_values_gradients_and_running_statistics_are_torchs(rows: int) -> None:
+    ours, theirs = BatchNorm(6).double(), nn.BatchNorm1d(6).double()
+    x = 3 * random_features(rows, 6) + 1
+    for norm in (ours, theirs):
+        with torch.no_grad():
+            norm.weight.copy_(torch.linspace(0.5, 2, 6))
+            norm.bias.copy_(torch.linspace(-1, 1, 6))
+    results = []
+    for norm in (ours, theirs):
+        leaf = x.clone().requires_grad_()
+        out = norm(leaf)
+        (out * random_features(rows, 6, seed=1)).sum().backward()
+        results.append([out, leaf.grad, norm.weight.grad, norm.bias.grad, *norm.state_dict().values()])
+        results[-1].append(norm.eval()(x))
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+def test_the_gradient_is_that_of_finite_differences() -> None:
+    norm = BatchNorm(3).double()
+    x = random_features(7, 3).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, w, b: _apply(norm, x, w, b), (x, norm.weight, norm.bias))
+
+
+def _apply(norm: BatchNorm, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return torch.func.functional_call(norm, {"weight": weight, "bias": bias}, (x,))
+
+
+def test_the_number_of_threads_changes_no_bit() -> None:
+    x = random_features(20_000, 16, dtype=torch.float32)
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            norm, leaf = BatchNorm(16), x.clone().requires_grad_()
+            out = norm(leaf)
+            (out * out.detach().cos()).sum(dim=0).sum().backward()
+            assert leaf.grad is not None and norm.weight.grad is not None
+            found.append([out.detach(), leaf.grad, norm.weight.grad, *norm.state_dict().values()])
+    finally:
+        torch.set_num_threads(before)
+    for other in found[1:]:
+        assert all(torch.equal(one, two) for one, two in zip(found[0], other, strict=True))
