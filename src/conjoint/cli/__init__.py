@@ -1,5 +1,7 @@
 """The command `conjoint`: one module per verb, nothing heavy imported before a verb runs."""
 
+import argparse
+import difflib
 import os
 import sys
 import warnings
@@ -7,9 +9,9 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from .. import __version__
-from ..errors import ConjointError, Interrupted
+from ..errors import ConjointError, InputError, Interrupted
 from ..printable import clean
-from . import cluster, datasets, describe, doctor, embed, explain, plot, predict, reproduce, train
+from . import cluster, datasets, describe, doctor, embed, explain, plot, predict, report, reproduce, train
 from .parser import HelpFormatter, Parser
 
 VERBS = {
@@ -23,6 +25,7 @@ VERBS = {
     "datasets": datasets,
     "doctor": doctor,
     "reproduce": reproduce,
+    "report": report,
 }
 
 DESCRIPTION = """\
@@ -65,6 +68,18 @@ def make_parser() -> Parser:
     return parser
 
 
+def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options of one command. An unknown one is answered with the nearest that exists."""
+    options, unknown = make_parser().parse_known_args(argv)
+    if unknown:
+        known = [*vars(options), "help"]
+        word = unknown[0].partition("=")[0].lstrip("-").replace("-", "_")
+        near = [f"--{name.replace('_', '-')}" for name in difflib.get_close_matches(word, known, 1)]
+        guess = f"; did you mean {near[0]}?" if near and unknown[0].startswith("-") else ""
+        raise InputError(f"{unknown[0]!r} is not understood{guess}; see `conjoint {options.verb} --help`")
+    return options
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. 0: done; 2: a mistake the user can mend, in one line on stderr; 130: interrupted."""
     for stream in (sys.stdout, sys.stderr):
@@ -72,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _one_line_warning
         try:
-            options = make_parser().parse_args(argv)
+            options = read_arguments(argv)
             options.work(options)
             sys.stdout.flush()
         except Interrupted as stop:

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from ..data.splits import Split
 from ..errors import InputError, Interrupted
+from ..nn.model import NodeModel
 from ..training import Fitted, Run, config_from, evaluate, fit, resume_run, start_run
 from .graph import device_named, load_graph, spec_of, split_of
 from .plan import Plan, check_settings, plan_from
@@ -41,7 +42,6 @@ def start(options: argparse.Namespace) -> None:
     if out is not None:
         _must_be_free(out)
     data = load_graph(plan)
-    _tell(data, options)
     _train_all(Session(plan, data, out or _next_free(data, plan), options))
 
 
@@ -84,8 +84,10 @@ def _train_all(session: Session) -> None:
 def _train_one(session: Session, seed: int) -> Trained:
     options, folder = session.options, session.folder(seed)
     split = split_of(session.data, session.plan.split, seed)
-    run = _open(session, folder, seed, split)
-    model = run.build_model().to(options.device)
+    run, model = _open(session, folder, seed, split)
+    if seed == session.plan.seeds[0]:
+        _tell(session.data, run, options)
+    model = model.to(options.device)
     title = clean(f"{session.data.name} {run.spec.name} seed {seed}")
     started = time.perf_counter()
     try:
@@ -111,16 +113,17 @@ def _finish(session: Session, run: Run, fitted: Fitted, split: Split, seconds: f
     return trained
 
 
-def _open(session: Session, folder: Path, seed: int, split: Split) -> Run:
+def _open(session: Session, folder: Path, seed: int, split: Split) -> tuple[Run, NodeModel]:
+    """The run folder and the model with its initial weights. No folder is made for an impossible model."""
     if session.options.resume and folder.exists():
         run = resume_run(folder)
         check_graph(run, session.data)
-        for note in () if session.options.quiet else run.notes:
-            say(f"{folder}: {clean(note)}")
-        return run
+        return run, run.build_model()
     config = config_from({**session.plan.train, "seed": seed}, "settings")
     spec = spec_of(session.plan, session.data)
-    return start_run(folder, config, model=spec, data=session.data, split=split, origin=session.plan.origin())
+    model = spec.build(seed)
+    origin = session.plan.origin()
+    return start_run(folder, config, model=spec, data=session.data, split=split, origin=origin), model
 
 
 def _must_be_free(out: Path) -> None:
@@ -137,9 +140,9 @@ def _next_free(data: Data, plan: Plan) -> Path:
     )
 
 
-def _tell(data: Data, options: argparse.Namespace) -> None:
-    """What was assumed about the graph, once."""
+def _tell(data: Data, run: Run, options: argparse.Namespace) -> None:
+    """What was assumed about the graph and what changed since the run was started, once."""
     if options.quiet or options.json:
         return
-    for note in getattr(data, "notes", None) or []:
+    for note in [*(getattr(data, "notes", None) or []), *run.notes]:
         say(f"{clean(data.name)}: {clean(note)}")

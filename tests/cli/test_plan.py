@@ -1,0 +1,129 @@
+"""Options, TOML and defaults: who wins, and what is refused before anything is loaded."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conjoint.cli import make_parser
+from conjoint.cli.plan import DEFAULT_SEEDS, Plan, assignment, check_settings, plan_from, read_config
+from conjoint.errors import InputError
+
+
+def plan(*arguments: str) -> Plan:
+    return plan_from(make_parser().parse_args(["train", *arguments]))
+
+
+def test_nothing_said_means_the_embedded_cora() -> None:
+    made = plan()
+    assert made.data == {"name": "cora", "source": "embedded"}
+    assert made.model == {"name": "cat-i-mf"}
+    assert made.seeds == tuple(range(DEFAULT_SEEDS))
+    assert made.train == {} and made.split == {}
+
+
+def test_options_beat_the_file_and_set_beats_both(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text(
+        '[train]\nlr = 0.5\nepochs = 7\n[model]\nname = "gat"\nheads = 4\n[split]\nname = "public"\n'
+    )
+    made = plan("--config", str(file), "--lr", "0.1", "--heads", "3", "--set", "heads=2", "--set", "clip=1")
+    assert made.train == {"lr": 0.1, "epochs": 7, "clip": 1}
+    assert made.model == {"name": "gat", "heads": 2}
+    assert made.split == {"name": "public"}
+
+
+def test_a_runs_own_config_is_a_config(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[train]\nseed = 4\n[origin]\nseeds = [4, 5]\n[origin.data]\nname = "pubmed"\n')
+    made = plan("--config", str(file))
+    assert made.data == {"name": "pubmed"} and made.seeds == (4, 5)
+    assert plan("--config", str(file), "--seed", "9").seeds == (9,)
+
+
+def test_seeds_count_from_the_first() -> None:
+    assert plan("--seed", "5").seeds == (5,)
+    assert plan("--seed", "5", "--seeds", "3").seeds == (5, 6, 7)
+
+
+def test_paths_become_absolute() -> None:
+    made = plan("--edges", "e.csv", "--nodes", "n.csv")
+    assert made.data == {"edges": str(Path("e.csv").absolute()), "nodes": str(Path("n.csv").absolute())}
+
+
+def test_variant_then_options() -> None:
+    made = plan("--variant", "ogbn-arxiv", "--hidden", "64")
+    assert made.model["hidden"] == 64 and made.model["residual"] is True and made.model["heads"] == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("a=1", 1), ("a=1e-3", 1e-3), ("a=true", True), ("a=word", "word"), ("a='x y'", "x y"), ("a=", "")],
+)
+def test_values_read_as_toml_or_as_a_word(text: str, value: object) -> None:
+    assert assignment(text) == ("a", value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["cora", "--edges", "e.csv"], "not both"),
+        (["--nodes", "n.csv"], "--edges"),
+        (["--edges", "e.csv", "--edition", "release"], "--edition"),
+        (["--set", "clip"], "key=value"),
+        (["--set", "depth=3"], "neither cat-i-mf nor training"),
+        (["--seeds", "0"], "1 seed or more"),
+        (["--config", "nowhere.toml"], "no such file"),
+    ],
+)
+def test_bad_combinations_are_named(arguments: list[str], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        plan(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"[train", "not valid TOML"),
+        (b"\xff\xfe", "not valid TOML"),
+        (b"[trian]\nlr=1\n", "unknown section 'trian'"),
+        (b"train = 3\n", r"must be a section: \[train\]"),
+        (b"[" * 5000, "not valid TOML"),
+    ],
+)
+def test_bad_files_are_named(tmp_path: Path, content: bytes, words: str) -> None:
+    file = tmp_path / "bad.toml"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        read_config(str(file))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"hidden": "many"}, {"hidden": 2.5}, {"hidden": True}, {"residual": 1}, {"rank": "x"}, {"depth": 2}],
+)
+def test_settings_of_the_wrong_kind(settings: dict[str, object]) -> None:
+    with pytest.raises(InputError, match=next(iter(settings))):
+        check_settings("cat-i-mf", settings)
+
+
+def test_bad_training_options_end_in_one_line(refuse: Callable[..., str], tmp_path: Path) -> None:
+    cases = {
+        ("--model", "cat-o"): "model 'cat-o' is not known; choose one of",
+        ("--epochs", "-1"): "epochs=-1",
+        ("--lambda", "-0.5"): "penalty_weight=-0.5",
+        ("--lr", "nan"): "lr=nan",
+        ("--dropout", "1.5"): "dropout",
+        ("--rule", "best"): "rule='best'",
+        ("--rule", "release"): "see_test=true",
+        ("--split", "random"): "split='random' is not known",
+        ("--split", "public"): "comes without a 'public' split",
+        ("--train-per-class", "5000"): "fewer than train_per_class=5000",
+        ("--heads", "0"): "heads",
+        ("--device", "tpu:7"): "--device tpu:7",
+        ("--features", "spectral:x"): "spectral:x",
+        ("--set", "hidden=many"): "hidden='many'",
+    }
+    for options, words in cases.items():
+        assert words in refuse("train", *options, "--out", tmp_path / "out"), options
+    assert list(tmp_path.iterdir()) == []
