@@ -81,6 +81,27 @@ def test_sizes_match_the_papers_table(name: str, shared_data: Path) -> None:
     assert (data.num_nodes, data.num_edges, data.x.size(1), len(data.class_names)) == SIZES[name]
 
 
+# The paper's |E| and how it comes about: (|E| there, self-loops, duplicates, times each edge is counted)
+PAPER_EDGES = {
+    "cora": (5429, 0, 151, 1),
+    "citeseer": (4732, 124, 56, 1),
+    "pubmed": (44338, 3, 11, 1),
+    "coauthor-cs": (327576, 0, 0, 4),
+}
+
+
+@pytest.mark.parametrize("name", PAPER_EDGES)
+def test_the_papers_edge_counts_are_explained(name: str, shared_data: Path) -> None:
+    stated, loops, duplicates, times = PAPER_EDGES[name]
+    data = load(name, root=shared_data)
+    assert stated == times * (data.num_edges // 2 + loops + duplicates)
+    dropped = {
+        line.split(" ", 2)[2].split(" (")[0]: int(line.split()[1]) for line in data.notes if "dropped" in line
+    }
+    # Planetoid's file lists every edge from both ends, so the notes count twice.
+    assert dropped.get("self-loops", 0) == 2 * loops and dropped.get("duplicate edges", 0) == 2 * duplicates
+
+
 @pytest.mark.parametrize("name", [*SIZES, "cora-release", "citeseer-release", "pubmed-release"])
 def test_loading_twice_gives_the_same_bytes(name: str, shared_data: Path) -> None:
     assert fingerprint(load(name, root=shared_data)) == fingerprint(load(name, root=shared_data))
