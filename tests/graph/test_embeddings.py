@@ -179,6 +179,7 @@ def test_join_gives_both_blocks_the_same_weight() -> None:
     joined = join(x, embedding)
     assert torch.equal(joined[:, :2], x)
     torch.testing.assert_close(joined[:, 2:].square().sum(), x.square().sum())
+    torch.testing.assert_close(join(x, embedding, 0.1)[:, 2:], 0.1 * joined[:, 2:])
     sparse = join(to_csr(x.numpy()), embedding)
     assert sparse.layout == torch.sparse_csr
     torch.testing.assert_close(sparse.to_dense(), joined)

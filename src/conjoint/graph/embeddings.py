@@ -151,16 +151,16 @@ def random_walks(edge_index: Tensor, num_nodes: int, walks_per_node: int, length
     return walks
 
 
-def join(x: Tensor, embedding: Tensor) -> Tensor:
-    """[x | embedding], CSR if x is. The embedding is scaled so that its rows are as long as those of x on
-    average (root mean square): otherwise the units of one block would drown the other."""
+def join(x: Tensor, embedding: Tensor, scale: float = 1.0) -> Tensor:
+    """[x | embedding], CSR if x is. The embedding is first brought to `scale` times the root mean square
+    length of x's rows, so that what the two weigh does not depend on the units of either."""
     if x.size(0) != embedding.size(0):
         raise InputError(
             f"embedding: it has {embedding.size(0)} rows, the features {x.size(0)}; use the same graph"
         )
     stored = x.values() if x.layout == torch.sparse_csr else x
     ratio = (stored.square().sum() / embedding.square().sum().clamp(min=1e-30)).sqrt()
-    embedding = embedding * torch.where(ratio > 0, ratio, torch.ones_like(ratio))
+    embedding = embedding * scale * torch.where(ratio > 0, ratio, torch.ones_like(ratio))
     if x.layout != torch.sparse_csr:
         return torch.cat([x, embedding.to(x.dtype)], dim=1)
     return to_csr(sp.hstack([to_scipy(x), sp.csr_matrix(embedding.numpy())], format="csr"))

@@ -57,9 +57,10 @@ class LowRankSettings(SelfTermSettings):
 
 @dataclass(frozen=True)
 class EmbeddingSettings(GATSettings):
-    """`dim` and `embedding_seed` shape the joined features (`input_features`); the rest is the network's."""
+    """`dim`, `scale` and `embedding_seed` shape the joined features (`input_features`), the rest the net."""
 
     dim: int = 64
+    scale: float = 0.1  # length of an embedding row against a row of features
     embedding_seed: int = 0
 
 
@@ -113,7 +114,7 @@ def input_features(name: str, data: Data, **settings: Any) -> Tensor:
     values = data.x.values() if data.x.layout == torch.sparse_csr else data.x
     x = data.x if bool((values < 0).any()) else row_normalise(data.x)
     made = entry.embedding(data.edge_index, x.size(0), chosen.dim, seed=chosen.embedding_seed)
-    return embeddings.join(x, made)
+    return embeddings.join(x, made, chosen.scale)
 
 
 def settings_of(name: str) -> dict[str, Any]:
@@ -137,7 +138,7 @@ def _settings(name: str, entry: Entry, given: dict[str, Any]) -> Settings:
 
 def _attention(size: Size, settings: GATSettings, **fixed: Any) -> CAT:
     options = asdict(settings)
-    for not_the_network in ("hidden", "rank", "dim", "embedding_seed"):
+    for not_the_network in ("hidden", "rank", "dim", "scale", "embedding_seed"):
         options.pop(not_the_network, None)
     return CAT(size.features, settings.hidden, size.classes, **options, **fixed)
 
