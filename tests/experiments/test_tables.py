@@ -1,16 +1,9 @@
 """Tables say what the rows say, and "-" where there are none."""
 
-from conjoint.experiments.grid import experiment, experiment_names
+from conjoint.experiments.grid import experiment_names
 from conjoint.experiments.markdown import markdown, page
 from conjoint.experiments.tables import Entry, Table, tables_of
-from fake_runs import made_up
-
-
-def some_rows(name: str, count: int = 3) -> list[dict[str, object]]:
-    """The first seeds of an experiment, each model a little better than the one before."""
-    wanted = [spec for spec in experiment(name).specs if spec.seed < count]
-    models = list(dict.fromkeys(spec.model for spec in wanted))
-    return [made_up(spec, 0.7 + 0.01 * models.index(spec.model) + 0.001 * (spec.seed**2)) for spec in wanted]
+from fake_rows import rows_of
 
 
 def line(table: Table, model: str) -> dict[str, str]:
@@ -27,7 +20,7 @@ def test_without_rows_only_the_published_numbers_stand() -> None:
 
 
 def test_published_stands_beside_measured() -> None:
-    [cora, *others] = tables_of("table1", some_rows("table1"))
+    [cora, *others] = tables_of("table1", rows_of("table1"))
     assert len(others) == 3
     gcn = line(cora, "gcn")
     assert gcn["published"] == "81.42 ± 0.19"
@@ -40,7 +33,7 @@ def test_published_stands_beside_measured() -> None:
 
 
 def test_table_2_reads_the_other_metric_of_the_same_rows() -> None:
-    rows = some_rows("table1")
+    rows = rows_of("table1")
     one, two = tables_of("table1", rows)[0], tables_of("table2", rows)[0]
     assert line(one, "gat")["measured"] == "78.17 ± 0.21"
     assert line(two, "gat")["measured"] == "77.17 ± 0.21"
@@ -48,26 +41,26 @@ def test_table_2_reads_the_other_metric_of_the_same_rows() -> None:
 
 
 def test_a_failed_run_is_shown() -> None:
-    rows = some_rows("table1", 2)
+    rows = rows_of("table1", 2)
     rows[0] = {**rows[0], "failed": "diverged"}
     assert line(tables_of("table1", rows)[0], str(rows[0]["model"]))["runs"] == "1 (1 failed)"
 
 
 def test_lambda_has_a_column_for_each_value() -> None:
-    table = tables_of("lambda", some_rows("lambda", 2))[0]
+    table = tables_of("lambda", rows_of("lambda", 2))[0]
     assert table.headers[1:] == tuple(f"λ = {w:g}" for w in (1e-4, 1e-2, 1e-1, 1, 5, 10, 20, 50, 100))
     assert line(table, "cat-i-mf")["λ = 0.0001"] == "70.05 ± 0.07"
 
 
 def test_the_ablation_compares_each_cat_with_its_control() -> None:
-    *_, controls = tables_of("ablation", some_rows("ablation"))
+    *_, controls = tables_of("ablation", rows_of("ablation"))
     assert controls.headers[-1] == "against control"
     assert {row[2].text for row in controls.rows} == {"cat-i-zero", "cat-e-zero"}
     assert controls.rows[0][3].text.startswith("-5.00 ± 0.00, p")
 
 
 def test_table_5_has_parameters_memory_and_time() -> None:
-    [table] = tables_of("table5", some_rows("table5", 1))
+    [table] = tables_of("table5", rows_of("table5", 1))
     first = dict(zip(table.headers, (entry.text for entry in table.rows[0]), strict=True))
     assert first["parameters, published"] == "92430" and first["parameters"] == "1000"
     assert first["memory (CPU)"] == "30 MiB" and first["epoch"] == "10.0 ms"

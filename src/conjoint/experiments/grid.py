@@ -25,6 +25,7 @@ class Experiment:
     isolated: bool  # each run in a process of its own
 
 
+@cache
 def experiment(name: str, quick: bool = False) -> Experiment:
     """The experiment called `name`; `quick` keeps only what takes minutes."""
     about = _about(name)

@@ -1,5 +1,8 @@
 """One trained network in numbers small enough for a web page: a map of its nodes and all of its attention."""
 
+import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,16 +12,33 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from ..data import load, make_split
+from ..errors import InputError
 from ..evaluation.plots.embedding import project
 from ..nn import zoo
 from ..nn.attention import ConjointAttention
 from ..nn.cat import CAT
 from ..training import config_from, embed, evaluate, fit
 from ..training.inputs import prepare
+from ..training.runs.storage import read_text, storage_errors, write_atomically
 from .grid import experiment
 from .spec import RunSpec
 
 THOUSAND = 1000  # weights are kept in thousandths: three digits are more than a reader can use
+LIMIT = 64 * 1024**2
+PARTS = (
+    "test_accuracy",
+    "model",
+    "classes",
+    "ids",
+    "labels",
+    "predicted",
+    "part",
+    "points",
+    "heard",
+    "speakers",
+    "structural",
+    "layers",
+)
 
 
 def portrait_spec() -> RunSpec:
@@ -102,3 +122,21 @@ def _mean_of_heads(weights: Tensor | None) -> Tensor:
 
 def _thousandths(weights: Tensor) -> list[int]:
     return (THOUSAND * weights).round().int().tolist()
+
+
+def kept_portrait(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    """The portrait that is kept with the rows, made first where there is none."""
+    path = folder / "report" / "cora.json"
+    if not path.exists():
+        say(f"training {portrait_spec().label} for the attention explorer")
+        with storage_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        content = json.dumps(make_portrait(portrait_spec()), separators=(",", ":"), allow_nan=False)
+        write_atomically(path, content.encode() + b"\n")
+    try:
+        found = json.loads(read_text(path, LIMIT, "the explorer's network"))
+        if not isinstance(found, dict) or not set(PARTS) <= found.keys():
+            raise ValueError
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: not a portrait of a network; delete it to have it made again") from None
+    return found

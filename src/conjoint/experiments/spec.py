@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 
@@ -34,7 +35,7 @@ class RunSpec:
     train_settings: Mapping[str, Any] = field(default_factory=dict)
     variant: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The same for equal specs on any machine and day; numbers count by value, so 1 and 1.0 are one."""
         text = json.dumps(_plain(asdict(self)), sort_keys=True, separators=(",", ":"), allow_nan=False)
