@@ -53,9 +53,11 @@ def labels(names: Sequence[object], limit: int = 24) -> list[str]:
 
 def picture(figure: "Figure", kind: str = "png") -> bytes:
     """The figure as a file's content, the same bytes for the same numbers."""
+    from matplotlib import rc_context
+
     out = io.BytesIO()
     stamps = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), rc_context({"svg.hashsalt": "conjoint"}):
         # A class name may use letters that the font lacks; they become boxes, which is no reason to stop.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing", category=UserWarning)
         figure.savefig(out, format=kind, metadata=stamps.get(kind))
