@@ -15,8 +15,8 @@ from conjoint.nn import zoo
 from conjoint.products import LARGE, steady_products
 from conjoint.training import TrainConfig, fit
 
-# gcn: its gradient is a small product with a long sum, the kind that MKL splits by threads.
-CASES = (("cat-i-mf", "whole"), ("cat-e-sc", "auto"), ("gcn", "whole"))
+# gcn: its gradient is a small product with a long sum, which MKL splits by threads. gin: batch normalisation.
+CASES = (("cat-i-mf", "whole"), ("cat-e-sc", "auto"), ("gcn", "whole"), ("gin", "whole"))
 
 
 def digest(tensors: list[Tensor]) -> str:
