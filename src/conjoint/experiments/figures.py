@@ -25,7 +25,7 @@ def accuracy_figure(name: str, rows: Sequence[Row]) -> "Figure | None":
     if not datasets:
         return None
     models = models_in(chosen)
-    figure = new_figure(2.9 * len(datasets) + 1.2, 0.9 + 0.24 * len(models))
+    figure = new_figure(max(6.0, 2.9 * len(datasets) + 1.2), 0.9 + 0.24 * len(models))
     panels = np.atleast_1d(figure.subplots(1, len(datasets), sharey=True))
     places = range(len(models))
     for axes, dataset in zip(panels, datasets, strict=True):
@@ -74,7 +74,7 @@ def lambda_figure(rows: Sequence[Row]) -> "Figure | None":
     datasets = [d for d in datasets_in(chosen) if any(row["dataset"] == d for row in mine)]
     if not datasets:
         return None
-    figure = new_figure(4.2 * len(datasets), 3.4)
+    figure = new_figure(max(6.0, 4.2 * len(datasets)), 3.4)
     panels = np.atleast_1d(figure.subplots(1, len(datasets)))
     for axes, dataset in zip(panels, datasets, strict=True):
         tidy(axes, DATASETS[dataset], "λ", "test accuracy (%)")

@@ -110,10 +110,8 @@ def paired(model: Sequence[Row], baseline: Sequence[Row], metric: str) -> Paired
     differences = np.array([ours[pair][metric] - theirs[pair][metric] for pair in both])
     half = spread(differences.tolist()).ci95
     assert half is not None
-    if (
-        np.ptp(differences) == 0
-    ):  # a test divides by the spread: without any, equal is equal and all else certain
-        p = 1.0 if differences[0] == 0 else 0.0
+    if np.ptp(differences) < 1e-12:  # the t-test divides by the spread; signs are all that is left to count
+        p = 1.0 if abs(differences[0]) < 1e-12 else 0.5 ** (len(both) - 1)
         return Paired(float(differences[0]), 0.0, len(both), p, p, p)
     p = float(stats.ttest_1samp(differences, 0.0).pvalue)
     ranks = float(stats.wilcoxon(differences, zero_method="zsplit", method="asymptotic").pvalue)
