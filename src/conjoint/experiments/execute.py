@@ -31,9 +31,9 @@ def execute(spec: RunSpec, root: str | None = None) -> dict[str, Any]:
     """
     began = time.perf_counter()
     row: dict[str, Any] = {"key": spec.key, **asdict(spec)}
-    held = memory.start_counting()
     data = _inputs(_name_of(spec), root, spec.model, _frozen(spec.model_settings))
     data = changed(data, spec.variant)
+    held = memory.start_counting()  # reading the graph is not what the memory of a model means
     try:
         row |= _measure(spec, data)
     except ConjointError as error:

@@ -98,7 +98,7 @@ def lambda_figure(rows: Sequence[Row]) -> "Figure | None":
                     weights, means, yerr=bars, color=colour, marker="o", ms=3.5, lw=1.2, label=model
                 )
         axes.set_xscale("log")
-    panels[0].legend(fontsize=8, frameon=False)
+    _names_below(figure, panels[0])
     return figure
 
 
@@ -124,9 +124,17 @@ def size_figure(rows: Sequence[Row]) -> "Figure | None":
             colour = GREY if model == "gat" else COLOURS[k - 1]
             axes.bar(places, list(done.values()), width=0.14, color=colour, label=model)
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
         axes.set_xticks(range(len(datasets)), [DATASETS[d] for d in datasets])
-    panels[0].legend(fontsize=8, frameon=False)
+    _names_below(figure, panels[0])
     return figure
+
+
+def _names_below(figure: "Figure", axes: "Axes") -> None:
+    figure.legend(
+        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8, frameon=False
+    )
 
 
 def _cells(name: str, rows: Sequence[Row]) -> tuple[Experiment, Cells]:
