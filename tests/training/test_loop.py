@@ -66,7 +66,8 @@ def test_the_receptive_field_gives_the_loss_and_gradient_of_the_whole_graph() ->
         data.x = data.x.double()
         inputs = prepare(model, data, config)
         batch = batch_of(split.train, inputs, model, field)
-        loss = objective(batch.logits(model), batch.labels, model.penalty(inputs.graph), 0.01).total
+        logits, penalty = batch.logits(model).unsqueeze(0), model.penalty(inputs.graph)
+        loss = objective(logits, batch.labels, None, penalty, config, epoch=1).total
         loss.backward()
         gradients.append([loss.detach()] + [p.grad for p in model.parameters() if p.grad is not None])
     assert len(gradients[0]) > 4

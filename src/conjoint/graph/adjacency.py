@@ -103,6 +103,18 @@ class Adjacency:
         moved: dict[str, Any] = {name: p.to(device) for name, p in parts.items() if isinstance(p, Tensor)}
         return replace(self, **moved)
 
+    def without(self, dropped: Tensor) -> "Adjacency":
+        """The same entries, of which those in the mask `dropped` are not heard. [entries] bool
+
+        They keep their place with weight zero, so nothing has to be sorted anew.
+        """
+        weight = torch.zeros(self.num_entries, device=self.col.device)
+        weight = weight if self.log_weight is None else self.log_weight
+        thinned = replace(self, log_weight=weight.masked_fill(dropped, -torch.inf))
+        made = ("degree", "row", "transposed", "simple", "edge_index")
+        thinned.__dict__.update({name: self.__dict__[name] for name in made if name in self.__dict__})
+        return thinned
+
     def with_weights(self, edge_weight: Tensor) -> "Adjacency":
         """The same graph with a positive weight per edge of the user. Weight 2 counts as two parallel edges.
 

@@ -12,7 +12,7 @@ from . import checks, ops
 from .attention import ConjointAttention, Structure
 from .conv import CATConv, Strategy
 from .interventions import EdgeScores, Intervention
-from .model import NodeModel
+from .model import NodeModel, Perturb
 from .norm import BatchNorm
 from .randomness import draw_seed
 
@@ -155,14 +155,25 @@ class CAT(NodeModel):
             graph = self.prepare(graph, self._num_nodes(graph))
         return self.intervention.penalty(graph, None, score)
 
-    def predict_and_penalise(
-        self, x: Tensor, graph: Adjacency | Field, whole: Adjacency | None = None
+    def predict_often(
+        self,
+        x: Tensor,
+        graph: Adjacency | Field,
+        whole: Adjacency | None = None,
+        passes: int = 1,
+        perturb: Perturb | None = None,
     ) -> tuple[Tensor, Tensor]:
-        structure = self.structure(x, graph)
-        logits = self(x, graph, structure=structure)
+        structure = self.structure(x, graph)  # once for all passes
+        logits = []
+        for _ in range(passes):
+            x_now, graph_now = (x, graph) if perturb is None else perturb(x, graph)
+            now = structure
+            if structure is not None and graph_now is not graph:
+                now = Structure(self._layers(x_now, graph_now)[0], structure.score)
+            logits.append(self(x_now, graph_now, structure=now))
         if isinstance(graph, Field):
-            return logits, self.penalty(whole)
-        return logits, self.penalty(graph, None if structure is None else structure.score)
+            return torch.stack(logits), self.penalty(whole)
+        return torch.stack(logits), self.penalty(graph, None if structure is None else structure.score)
 
     @torch.no_grad()
     def attention(self, x: Tensor, graph: Tensor | Adjacency) -> list[ConjointAttention]:

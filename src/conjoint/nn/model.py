@@ -1,9 +1,12 @@
 """What training, evaluation and the estimators ask of a model: five methods."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+Perturb = Callable[[Tensor, Any], tuple[Tensor, Any]]  # features and graph -> the same, a little different
 
 
 class NodeModel(nn.Module):
@@ -37,7 +40,19 @@ class NodeModel(nn.Module):
 
         `whole` is the whole graph where `graph` is only a field of it: the penalty always covers all of it.
         """
-        return self(x, graph), self.penalty(graph if whole is None else whole)
+        logits, penalty = self.predict_often(x, graph, whole)
+        return logits[0], penalty
+
+    def predict_often(
+        self, x: Tensor, graph: Any, whole: Any = None, passes: int = 1, perturb: Perturb | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Several passes, each with its own dropout and, if given, its own perturbation of x and graph.
+
+        -> logits [passes, targets, classes], and the penalty, which all passes share.
+        """
+        inputs = [(x, graph) if perturb is None else perturb(x, graph) for _ in range(passes)]
+        logits = torch.stack([self(*one) for one in inputs])
+        return logits, self.penalty(graph if whole is None else whole)
 
     def structural_parameters(self) -> list[nn.Parameter]:
         """Parameters of the interventions (the factors V), which get a weight decay of their own."""

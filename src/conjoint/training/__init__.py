@@ -1,6 +1,7 @@
 """Training: one function, named selection rules, run folders that survive anything."""
 
 from .config import TrainConfig, config_from, config_to
+from .consistency import Consistency
 from .fitted import Fitted, embed, evaluate, predict_proba
 from .inputs import Batch
 from .loop import fit
@@ -12,6 +13,7 @@ from .stopping import RULES
 __all__ = [
     "RULES",
     "Batch",
+    "Consistency",
     "Fitted",
     "ModelSpec",
     "Run",

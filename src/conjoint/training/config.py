@@ -9,6 +9,7 @@ from typing import Any
 import tomli_w
 
 from ..errors import InputError
+from .consistency import Consistency
 from .schedule import SCHEDULES
 from .stopping import RULES
 
@@ -36,6 +37,8 @@ class TrainConfig:
             "auto" the cheaper of the two.
         row_normalise: divide each node's features by their sum: "always", "never", or "auto" = where no
             feature is negative, as sums of signed numbers mean nothing.
+        consistency: train unlabelled nodes to agree with themselves, see `Consistency`; None = the paper's
+            training.
     """
 
     epochs: int = 1500
@@ -53,6 +56,7 @@ class TrainConfig:
     evaluate_every: int = 1
     field: str = "auto"
     row_normalise: str = "auto"
+    consistency: Consistency | None = None
 
     def __post_init__(self) -> None:
         for name, (kind, allowed, remedy) in _CHECKS.items():
@@ -61,6 +65,8 @@ class TrainConfig:
                 continue
             if not _is(value, kind) or not allowed(value):
                 raise InputError(f"{name}={value!r}: {remedy}")
+        if self.consistency is not None and not isinstance(self.consistency, Consistency):
+            raise InputError(f"consistency={self.consistency!r}: give a Consistency, or leave it out")
         if RULES[self.rule].sees_test and not self.see_test:
             raise InputError(
                 f"rule={self.rule!r} picks the epoch by test accuracy, so its numbers estimate nothing; "
@@ -126,7 +132,18 @@ def config_from(mapping: Mapping[str, Any], source: str = "config") -> TrainConf
     for name in mapping:
         if name not in known:
             raise InputError(f"{source}: {name!r} is not a training setting; there are {', '.join(known)}")
-    return TrainConfig(**mapping)
+    settings = dict(mapping)
+    if isinstance(settings.get("consistency"), Mapping):
+        settings["consistency"] = consistency_from(settings["consistency"], source)
+    return TrainConfig(**settings)
+
+
+def consistency_from(mapping: Mapping[str, Any], source: str = "config") -> Consistency:
+    known = [f.name for f in fields(Consistency)]
+    for name in mapping:
+        if name not in known:
+            raise InputError(f"{source}: consistency.{name} is unknown; there are {', '.join(known)}")
+    return Consistency(**mapping)
 
 
 def config_to(config: TrainConfig) -> dict[str, Any]:

@@ -5,11 +5,16 @@ S stochastic passes give each node S distributions. Their mean, sharpened, is th
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..graph.adjacency import Adjacency
+from ..graph.field import Field
+from ..graph.sparse import csr_tensor
+from ..nn.model import Perturb
 
 DISTANCES = ("squared", "kl")
 
@@ -25,7 +30,9 @@ class Consistency:
         distance: "squared" (GRAND's) or "kl" (target against prediction).
         ramp: epochs over which the weight climbs linearly from 0.
         threshold: only nodes whose sharpened target is at least this sure take part; 0 = all.
-        sample: unlabelled nodes per step, drawn anew each epoch; 0 = all nodes.
+        sample: so many nodes per step beside the labelled ones, drawn anew each epoch; 0 = all nodes.
+        drop_node: share of nodes whose features are hidden in a pass (GRAND's DropNode).
+        drop_edge: share of edges that are not heard in a pass; self-loops always are.
     """
 
     passes: int = 4
@@ -35,6 +42,8 @@ class Consistency:
     ramp: int = 0
     threshold: float = 0.0
     sample: int = 0
+    drop_node: float = 0.0
+    drop_edge: float = 0.0
 
     def __post_init__(self) -> None:
         whole = {"passes": (self.passes, 1), "ramp": (self.ramp, 0), "sample": (self.sample, 0)}
@@ -45,8 +54,9 @@ class Consistency:
             raise InputError(f"consistency.weight={self.weight!r}: give a number, 0 or more")
         if not 0.0 < self.temperature <= 1.0:
             raise InputError(f"consistency.temperature={self.temperature!r}: choose above 0, at most 1")
-        if not 0.0 <= self.threshold < 1.0:
-            raise InputError(f"consistency.threshold={self.threshold!r}: choose from 0 to below 1")
+        for name in ("threshold", "drop_node", "drop_edge"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise InputError(f"consistency.{name}={getattr(self, name)!r}: choose from 0 to below 1")
         if self.distance not in DISTANCES:
             raise InputError(f"consistency.distance={self.distance!r}: choose one of {', '.join(DISTANCES)}")
 
@@ -74,6 +84,35 @@ def disagreement(logits: Tensor, settings: Consistency) -> Tensor:
     return (distance.mean(dim=0) * sure).sum() / sure.sum().clamp(min=1.0)
 
 
-def sample_nodes(num_nodes: int, count: int, device: torch.device) -> Tensor:
-    """`count` different nodes from torch's generator, which training seeds per epoch. [count]"""
-    return torch.randperm(num_nodes, device=device)[:count]
+def perturbation(settings: Consistency) -> Perturb | None:
+    """What happens to features and graph before each pass; None if only the model's own dropout does."""
+    if settings.drop_node == 0.0 and settings.drop_edge == 0.0:
+        return None
+
+    def perturb(x: Tensor, graph: Any) -> tuple[Tensor, Any]:
+        x = drop_nodes(x, settings.drop_node) if settings.drop_node else x
+        return x, drop_edges(graph, settings.drop_edge) if settings.drop_edge else graph
+
+    return perturb
+
+
+def drop_nodes(x: Tensor, share: float) -> Tensor:
+    """Hide whole rows, and scale the others so that the expectation stays. [nodes, features]"""
+    keep = (torch.rand(x.size(0), device=x.device) >= share).to(x.dtype) / (1.0 - share)
+    if x.layout != torch.sparse_csr:
+        return x * keep.unsqueeze(1)
+    crow = x.crow_indices()
+    values = x.values() * keep.repeat_interleave(crow.diff())
+    return csr_tensor(crow, x.col_indices(), values, (x.size(0), x.size(1)))
+
+
+def drop_edges(graph: Any, share: float) -> Any:
+    """Leave edges unheard in all layers of a pass; a node always hears itself."""
+    if not isinstance(graph, Adjacency | Field):
+        raise InputError("consistency.drop_edge: only attention models can leave edges out; set it to 0")
+    widest = graph.layers[0] if isinstance(graph, Field) else graph
+    dropped = torch.rand(widest.num_entries, device=widest.col.device) < share
+    dropped &= widest.row != widest.col
+    if isinstance(graph, Adjacency):
+        return graph.without(dropped)
+    return Field(graph.n_id, tuple(layer.without(dropped[: layer.num_entries]) for layer in graph.layers))

@@ -31,6 +31,7 @@ class Batch(NamedTuple):
     """Some target nodes, what their logits depend on, and their labels.
 
     `pick` selects the targets among the rows that the model returns; None: it returns exactly the targets.
+    All returned rows take part in the consistency term, if training has one.
     """
 
     x: Tensor
@@ -77,6 +78,20 @@ def batch_of(nodes: Tensor, inputs: Inputs, model: NodeModel, field: str) -> Bat
         if field == "receptive" or cut.num_entries < FIELD_PAYS_BELOW * model.reach * whole.num_entries:
             return Batch(rows(inputs.x, cut.n_id), cut, labels)
     return Batch(inputs.x, whole, labels, nodes)
+
+
+def with_unlabelled(train: Tensor, inputs: Inputs, model: NodeModel, config: TrainConfig) -> Batch:
+    """The training nodes with the nodes that must be consistent: all, or a sample from torch's generator."""
+    assert config.consistency is not None
+    train = train.to(inputs.y.device)
+    labels, others = inputs.y[train], inputs.y.numel() - train.numel()
+    if config.consistency.sample == 0 or config.consistency.sample >= others:
+        return Batch(inputs.x, inputs.graph, labels, train)
+    order = torch.randperm(inputs.y.numel(), device=train.device)
+    order = order[~torch.isin(order, train)][: config.consistency.sample]
+    batch = batch_of(torch.cat([train, order]), inputs, model, config.field)
+    pick = torch.arange(train.numel(), device=train.device) if batch.pick is None else train
+    return batch._replace(labels=labels, pick=pick)
 
 
 def check_labels(labels: Tensor, logits: Tensor) -> None:

@@ -15,8 +15,9 @@ from ..errors import Diverged, InputError, Interrupted
 from ..nn.model import NodeModel
 from ..products import steady_products
 from .config import TrainConfig
+from .consistency import perturbation
 from .fitted import Fitted
-from .inputs import Batch, Inputs, batch_of, check_labels, device_of, prepare
+from .inputs import Batch, Inputs, batch_of, check_labels, device_of, prepare, with_unlabelled
 from .loss import objective
 from .optimizer import make_optimizer, set_rate
 from .pause import deferred_interrupt
@@ -55,8 +56,7 @@ def fit(
     device = device_of(model)
     inputs = prepare(model, data, config)
     if batches is None:
-        everything = batch_of(split.train, inputs, model, config.field)
-        batches = lambda epoch: [everything]  # noqa: E731 (one line says it)
+        batches = _all_at_once(model, inputs, split, config)
     judge = _judge(model, inputs, split, config)
     optimizer = make_optimizer(model, config)
     now, history, stopped = Progress(0, Seen(), None), list[dict[str, Any]](), "epochs"
@@ -104,6 +104,17 @@ def fit(
     return fitted
 
 
+def _all_at_once(model: NodeModel, inputs: Inputs, split: Split, config: TrainConfig) -> Batches:
+    """One batch per epoch: the training nodes, with the nodes that must be consistent if there are any."""
+    if config.consistency is not None and config.consistency.sample:
+        return lambda epoch: [with_unlabelled(split.train, inputs, model, config)]
+    if config.consistency is not None:
+        everything = with_unlabelled(split.train, inputs, model, config)
+    else:
+        everything = batch_of(split.train, inputs, model, config.field)
+    return lambda epoch: [everything]
+
+
 def _step_through(
     batches: Iterable[Batch],
     model: NodeModel,
@@ -114,16 +125,16 @@ def _step_through(
 ) -> dict[str, float]:
     """One pass of gradient steps. Losses are means over the epoch's targets."""
     model.train()
-    sums, targets = torch.zeros(3), 0
+    passes = 1 if config.consistency is None else config.consistency.passes
+    perturb = None if config.consistency is None else perturbation(config.consistency)
+    sums, targets = torch.zeros(4), 0
     for batch in batches:
         optimizer.zero_grad(set_to_none=True)
         whole = None if batch.graph is inputs.graph else inputs.graph
-        logits, penalty = model.predict_and_penalise(batch.x, batch.graph, whole)
-        if batch.pick is not None:
-            logits = logits[batch.pick]
+        logits, penalty = model.predict_often(batch.x, batch.graph, whole, passes, perturb)
         if epoch == 1:
             check_labels(batch.labels, logits)
-        loss = objective(logits, batch.labels, penalty, config.penalty_weight)
+        loss = objective(logits, batch.labels, batch.pick, penalty, config, epoch)
         loss.total.backward()
         if config.clip is not None:
             torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
@@ -135,8 +146,9 @@ def _step_through(
         targets += len(batch.labels)
     if targets == 0:
         raise InputError(f"epoch {epoch} has no batches; give `batches` a function that returns at least one")
-    total, prediction, penalty_mean = (sums / targets).tolist()
-    return {"loss": total, "prediction_loss": prediction, "penalty": penalty_mean}
+    total, prediction, penalty_mean, disagreement = (sums / targets).tolist()
+    row = {"loss": total, "prediction_loss": prediction, "penalty": penalty_mean}
+    return row if config.consistency is None else row | {"disagreement": disagreement}
 
 
 def _judge(
