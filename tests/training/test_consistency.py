@@ -133,9 +133,10 @@ def test_models_without_attention_cannot_leave_edges_out() -> None:
         drop_edges(torch.zeros(2, 0, dtype=torch.long), 0.5)
 
 
+# Temperature 1: sharpening would also reward sure answers, which stand further apart than vague ones.
 TERMS = {
-    "all nodes": Consistency(passes=2, weight=3.0),
-    "a sample": Consistency(passes=3, weight=3.0, sample=10, ramp=5),
+    "all nodes": Consistency(passes=2, weight=5.0, temperature=1.0),
+    "a sample": Consistency(passes=3, weight=5.0, temperature=1.0, sample=10, ramp=5),
     "perturbed": Consistency(
         passes=2, weight=3.0, drop_node=0.3, drop_edge=0.3, distance="kl", threshold=0.4
     ),
