@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from ..data.splits import Split
 from ..nn.model import NodeModel
 from ..training import TrainConfig
-from ..training.inputs import prepare
+from ..training.inputs import batch_of, prepare
 from ..training.stopping import Seen, watch
 
 RULE = "release"
@@ -32,19 +33,22 @@ class ReleaseWatcher:
 
     def __post_init__(self) -> None:
         self._inputs = prepare(self.model, self.data, self.config)
-        self._test = self.split.reveal_test().to(self._inputs.y.device)
-        self._labelled = self._inputs.y >= 0
+        self._test = batch_of(self.split.reveal_test(), self._inputs, self.model, self.config.field)
 
     @torch.no_grad()
     def __call__(self, row: dict[str, Any]) -> None:
         if row.get("val_loss", self.seen.val_loss) >= self.seen.val_loss:
             return  # not evaluated in this epoch, or no progress: the rule would not look
         self.model.eval()
-        right = self.model(self._inputs.x, self._inputs.graph).argmax(dim=1) == self._inputs.y
-        test_accuracy = int(right[self._test].sum()) / len(self._test)
+        test_accuracy = _share_right(self._test.logits(self.model), self._test.labels)
         self.seen, verdict = watch(RULE, self.seen, row | {"test_accuracy": test_accuracy})
         if verdict.keep:
-            self.all_accuracy = int(right[self._labelled].sum()) / int(self._labelled.sum())
+            self.all_accuracy = self._over_all_nodes()
+
+    def _over_all_nodes(self) -> float:
+        labelled = self._inputs.y >= 0
+        logits = self.model(self._inputs.x, self._inputs.graph)
+        return _share_right(logits[labelled], self._inputs.y[labelled])
 
     def report(self) -> dict[str, Any]:
         """Marked for what it is: test nodes took part in choosing the epoch."""
@@ -55,3 +59,7 @@ class ReleaseWatcher:
             "test_accuracy": self.seen.test_accuracy,
             "all_accuracy": self.all_accuracy,
         }
+
+
+def _share_right(logits: Tensor, labels: Tensor) -> float:
+    return int((logits.argmax(dim=1) == labels).sum()) / len(labels)
