@@ -1,0 +1,58 @@
+"""Prints by how many bytes a process grows while it trains: python memory_probe.py MODEL N D C E H K
+
+The training nodes are half of the graph and the whole graph is computed, as `describe` assumes.
+"""
+
+import ctypes
+import gc
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from conjoint.data.splits import build_split
+from conjoint.nn.zoo import build
+from conjoint.training import TrainConfig, fit
+
+
+def resident(which: str) -> int:
+    found = re.search(rf"{which}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return 1024 * int(found.group(1))
+
+
+def graph(nodes: int, features: int, classes: int, edges: int) -> Data:
+    generator = torch.Generator().manual_seed(0)
+    one_way = torch.randint(0, nodes, (2, edges), generator=generator)
+    x = torch.rand(nodes, features, generator=generator)
+    y = torch.randint(0, classes, (nodes,), generator=generator)
+    return Data(x=x, edge_index=torch.cat([one_way, one_way.flip(0)], 1), y=y, num_nodes=nodes)
+
+
+def train(data: Data, model: str, hidden: int, heads: int) -> None:
+    nodes, classes = int(data.num_nodes or 0), int(data.y.max()) + 1
+    order = np.random.default_rng(0).permutation(nodes)
+    parts = np.split(order, [nodes // 2, 3 * nodes // 4])
+    split = build_split(*parts, labels=data.y.numpy(), name="probe")
+    sizes = {"features": data.x.size(1), "classes": classes, "num_nodes": nodes}
+    made = build(model, **sizes, seed=0, hidden=hidden, heads=heads)
+    fit(made, data, split, TrainConfig(epochs=3, field="whole", patience=0))
+
+
+def growth(model: str, nodes: int, features: int, classes: int, edges: int, hidden: int, heads: int) -> int:
+    train(graph(200, 20, 3, 500), model, 4, heads)  # whatever is loaded on first use
+    data = graph(nodes, features, classes, edges)
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    before = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is measured from here
+    train(data, model, hidden, heads)
+    return resident("VmHWM") - before
+
+
+if __name__ == "__main__":
+    name, *numbers = sys.argv[1:]
+    print(growth(name, *map(int, numbers)))
