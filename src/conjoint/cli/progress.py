@@ -32,11 +32,11 @@ def _bar(title: str, epochs: int) -> Iterator[OnEpoch]:
 
     columns = (
         TextColumn(escape(title)),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=14),
         MofNCompleteColumn(),
         TextColumn("{task.fields[numbers]}"),
-        TimeRemainingColumn(),
-        TextColumn("left at most"),
+        TimeRemainingColumn(compact=True),
+        TextColumn("left"),  # at most: training may stop before the last epoch
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=epochs, numbers="")
@@ -60,5 +60,6 @@ def _lines(title: str, epochs: int) -> OnEpoch:
 
 
 def _numbers(row: dict[str, Any]) -> str:
-    shown = f"loss {row['loss']:.3f}"
-    return f"{shown}, validation {100 * row['val_accuracy']:.1f}%" if "val_accuracy" in row else shown
+    """The prediction's loss: the structural penalty is large and would hide it."""
+    shown = f"loss {row['prediction_loss']:.2f}"
+    return f"{shown}, val. {100 * row['val_accuracy']:.1f}%" if "val_accuracy" in row else shown
