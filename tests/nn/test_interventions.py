@@ -92,7 +92,10 @@ def test_feature_similarity_notices_changed_features() -> None:
     assert fs(adj, x) is first
     x.mul_(torch.tensor([1.0, 2.0, 1.0, 1.0]))
     assert not torch.equal(fs(adj, x), FeatureSimilarity()(adj, random_features(5, 4)))
-    assert copy.deepcopy(fs)._kept is None
+    assert len(copy.deepcopy(fs)._kept) == 0
+    now, star = fs(adj, x), adjacency(*ALL["star"])
+    fs(star, random_features(6, 4))
+    assert fs(adj, x) is now  # a second graph does not push out the first
 
 
 def test_edge_scores_land_on_their_edges_and_loops_get_the_mean() -> None:

@@ -1,5 +1,7 @@
 """Similarity of input features as an intervention (the paper's supplementary FS)."""
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -15,27 +17,28 @@ from .base import Intervention
 class FeatureSimilarity(Intervention):
     """C_ij = cosine of the input features of i and j; nothing to learn. Features may be sparse CSR.
 
-    The scores are kept for as long as the same graph and the same features come in.
+    The scores are kept graph by graph for as long as the same features come in: an epoch asks for those of
+    the training nodes' part and of the validation nodes' part, again and again.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: tuple[Adjacency, Tensor, int, Tensor] | None = None
+        self._kept: WeakKeyDictionary[Adjacency, tuple[Tensor, int, Tensor]] = WeakKeyDictionary()
 
     def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
         if x is None:
             raise InputError("x: FeatureSimilarity needs the input features; pass x")
         if x.requires_grad:
             return edge_cosine(adj, x)
-        kept = self._kept
-        if kept is not None and kept[0] is adj and kept[1] is x and kept[2] == x._version:
-            return kept[3]
+        kept = self._kept.get(adj)
+        if kept is not None and kept[0] is x and kept[1] == x._version:
+            return kept[2]
         score = edge_cosine(adj, x)
-        self._kept = (adj, x, x._version, score)
+        self._kept[adj] = (x, x._version, score)
         return score
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_kept": None}  # a copy of the module should not carry a graph along
+        return {**self.__dict__, "_kept": WeakKeyDictionary()}  # copies carry no graph along
 
 
 def edge_cosine(adj: Adjacency, x: Tensor) -> Tensor:
