@@ -8,6 +8,7 @@ from torch.autograd.function import once_differentiable
 
 from . import dropout as dropping
 from .library import run
+from .ownership import may_overwrite
 from .registry import is_fake, operation
 
 CODES = {"none": 0, "relu": 1, "elu": 2}
@@ -27,9 +28,15 @@ def _activate_and_drop_backward(
 ) -> Tensor:
     out = torch.empty_like(result)
     if not is_fake(out):
-        shape = (result.numel(), activation)
-        run("activate_and_drop_backward", out.dtype, grad, result, *shape, *_mask(seed, dropout), out)
+        _fill_backward(grad, result, activation, seed, dropout, out)
     return out
+
+
+def _fill_backward(
+    grad: Tensor, result: Tensor, activation: int, seed: Tensor | None, dropout: float, out: Tensor
+) -> None:
+    shape = (result.numel(), activation)
+    run("activate_and_drop_backward", out.dtype, grad, result, *shape, *_mask(seed, dropout), out)
 
 
 def _mask(seed: Tensor | None, dropout: float) -> tuple[Tensor | None, int, float]:
@@ -50,6 +57,9 @@ class _ActivateAndDrop(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
         result, seed = ctx.saved_tensors
+        if grad.is_contiguous() and may_overwrite(grad):
+            _fill_backward(grad, result, ctx.activation, seed, ctx.dropout, out=grad)
+            return grad, None, None, None
         d_x = _activate_and_drop_backward(grad.contiguous(), result, ctx.activation, seed, ctx.dropout)
         return d_x, None, None, None
 

@@ -22,6 +22,13 @@ class _Inputs(ctypes.Structure):
     )
 
 
+class _Backward(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_void_p)
+        for name in ("feature", "grad", "grad_feature", "d_logit", "d_dst", "d_structure")
+    )
+
+
 @operation
 def _softmax(rowptr: Tensor, logit: Tensor) -> Tensor:
     out = torch.empty_like(logit)
@@ -83,21 +90,18 @@ def _attention_backward(
     with_structure: bool,
     with_mix: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(d logit, d a_dst, d structure, d mix); what was absent or not asked for is empty."""
+    """(d logit, d a_dst, d structure, d mix); empty where absent or not asked for; d mix is [2, heads]."""
     d_logit = torch.empty_like(feature)
     d_dst = a_src.new_empty(0 if a_dst is None else a_dst.shape)
     d_structure = a_src.new_empty(0 if structure is None or not with_structure else structure.shape)
-    d_mix = a_src.new_empty(mix.shape if with_mix and mix is not None else 0)
+    d_mix = a_src.new_empty((2, mix.size(0)) if with_mix and mix is not None else 0)
     if not is_fake(d_logit):
         inputs = _inputs(rowptr, col, a_src, a_dst, edge_logit, structure, mix, negative_slope)
         partial = partial_sums(a_src, 2 * a_src.size(1)) if with_mix else None
         wanted = [result if result.numel() else None for result in (d_dst, d_structure)]
-        run(
-            "attention_backward",
-            feature.dtype,
-            *(inputs, feature, grad, grad_feature, d_logit),
-            *(*wanted, partial, d_mix if with_mix else None),
-        )
+        outputs = _Backward(*map(address, (feature, grad, grad_feature, d_logit, *wanted)))
+        with_sums = d_mix if with_mix else None
+        run("attention_backward", feature.dtype, inputs, ctypes.byref(outputs), partial, with_sums)
     return d_logit, d_dst, d_structure, d_mix
 
 
@@ -173,7 +177,7 @@ class _Attention(torch.autograd.Function):
             d_dst if needs[1] else None,
             d_logit if needs[2] else None,
             d_structure if needs[3] else None,
-            d_mix if needs[4] else None,
+            d_mix.t() if needs[4] else None,
             *(None,) * 5,
         )
 

@@ -182,7 +182,8 @@ class CATConv(MessagePassing):
             res = _project(self.res, x_dst)[: adj.num_dst]
         if res is not None and res.size(1) == self.heads * self.out_channels:
             out, res = out + res.view_as(out), None
-        out = out.flatten(1) if self.concat else out.mean(dim=1)  # [targets, total]
+        merged = self.concat or self.heads == 1
+        out = out.flatten(1) if merged else out.mean(dim=1)  # [targets, total]
         if res is not None:
             out = out + res
         if self.bias is not None:
@@ -206,16 +207,22 @@ class CATConv(MessagePassing):
         h_dst = h_src if one_kind else None if x_dst is None else _project(lin_dst, x_dst).view(shape)
         logits = None
         if self.att_src is not None and self.att_dst is not None:
-            a_src = ops.head_dot(h_src, self.att_src[0])  # [sources, heads]
-            a_dst = None if h_dst is None else ops.head_dot(h_dst[: adj.num_dst], self.att_dst[0])
+            att_src, att_dst = self.att_src.squeeze(0), self.att_dst.squeeze(0)
+            a_dst: Tensor | None = None
+            if one_kind:
+                a_src, a_dst = ops.head_dots(h_src, att_src, att_dst)  # [sources, heads]
+                a_dst = _first(a_dst, adj.num_dst)
+            else:
+                a_src = ops.head_dot(h_src, att_src)
+                a_dst = None if h_dst is None else ops.head_dot(_first(h_dst, adj.num_dst), att_dst)
             logits = Logits(a_src, a_dst, edge_logit, self.negative_slope)
         weights = conjoint_weights(adj, logits, structure, self.mix, self.heads, with_parts)
         # The fused self term reads row i of the sources as target i, without dropout of its own.
-        fused = one_kind and not self._drops_self_term
-        out = self._sum(adj, weights.alpha, h_src, self.eps if fused else None)
-        if self.eps is not None and not fused and h_dst is not None:
-            own = ops.activate_and_drop(h_dst[: adj.num_dst], "none", *self._self_drop(h_dst))
-            share = self.eps / adj.degree.clamp(min=1).unsqueeze(1)
+        fused, eps = one_kind and not self._drops_self_term, self.eps
+        out = self._sum(adj, weights.alpha, h_src, eps if fused else None)
+        if eps is not None and not fused and h_dst is not None:
+            own = ops.activate_and_drop(_first(h_dst, adj.num_dst), "none", *self._self_drop(h_dst))
+            share = eps / adj.degree.clamp(min=1).unsqueeze(1)
             out = out + share.unsqueeze(2).to(own.dtype) * own
         return out, weights
 
@@ -234,12 +241,13 @@ class CATConv(MessagePassing):
         logits = None
         if self.att_src is not None and self.att_dst is not None:
             # <W_h x, att_h> = <x, W_h^T att_h>: W x itself is not needed.
-            a_src = x @ torch.einsum("hci,hc->ih", weight, self.att_src[0])
-            a_dst = x[: adj.num_dst] @ torch.einsum("hci,hc->ih", weight, self.att_dst[0])
+            att = torch.cat([self.att_src, self.att_dst])
+            both = x @ torch.einsum("hci,vhc->ivh", weight, att).flatten(1)  # [sources, 2 * heads]
+            a_src, a_dst = both[:, : self.heads], _first(both[:, self.heads :], adj.num_dst)
             logits = Logits(a_src, a_dst, edge_logit, self.negative_slope)
         weights = conjoint_weights(adj, logits, structure, self.mix, self.heads, with_parts)
         mean = self._sum(adj, weights.alpha, x.unsqueeze(1), self.eps)  # [targets, heads, in]
-        return torch.einsum("nhi,hci->nhc", mean, weight), weights
+        return ops.head_project(mean, weight), weights
 
     def _aggregates_first(self, x_src: Tensor, x_dst: Tensor | None) -> bool:
         _initialise(self.lin, x_src)
@@ -338,6 +346,11 @@ def _targets(edges: Tensor, found: tuple[int, int | None]) -> int:
     if found[1] is not None:
         return found[1]
     return int(edges[1].max()) + 1 if edges.layout == torch.strided and edges.numel() else found[0]
+
+
+def _first(rows: Tensor, count: int) -> Tensor:
+    """A slice of everything would only cost a copy in the backward pass."""
+    return rows if rows.size(0) == count else rows[:count]
 
 
 def _linear(in_channels: int, out_channels: int) -> Linear:

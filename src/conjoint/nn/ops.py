@@ -97,6 +97,12 @@ def head_dots(x: Tensor, att_src: Tensor, att_dst: Tensor) -> tuple[Tensor, Tens
     return reference.head_dots(x, att_src, att_dst)
 
 
+def head_project(x: Tensor, weight: Tensor) -> Tensor:
+    if _served(x, weight) and not torch.compiler.is_compiling():
+        return fast_projection.head_project(x, weight)
+    return reference.head_project(x, weight)
+
+
 def sparse_project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None = None) -> Tensor:
     if _served(weight) and x.dtype == weight.dtype and x.col_indices().dtype == torch.int64:
         return fast_projection.sparse_project(x, weight, dropout, seed)
@@ -104,6 +110,9 @@ def sparse_project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor
 
 
 def drop(x: Tensor, dropout: float, seed: Tensor) -> Tensor:
+    if x.layout == torch.sparse_csr and _served(x.values()):
+        values = fast_activation.activate_and_drop(x.values(), "none", dropout, seed)
+        return reference.with_values(x, values)
     if x.layout == torch.strided and _served(x):
         return fast_activation.activate_and_drop(x, "none", dropout, seed)
     return reference.drop(x, dropout, seed)

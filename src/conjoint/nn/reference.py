@@ -114,6 +114,11 @@ def head_dots(x: Tensor, att_src: Tensor, att_dst: Tensor) -> tuple[Tensor, Tens
     return head_dot(x, att_src), head_dot(x, att_dst)
 
 
+def head_project(x: Tensor, weight: Tensor) -> Tensor:
+    """W_h x_nh. [nodes, heads, in], [heads, out, in] -> [nodes, heads, out]"""
+    return torch.einsum("nhi,hci->nhc", x, weight)
+
+
 def sparse_project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None = None) -> Tensor:
     """Rows of a sparse CSR matrix, dropout on its stored values, times a weight [out, in]. -> [rows, out]"""
     if dropout > 0.0 and seed is not None:
@@ -126,7 +131,7 @@ def drop(x: Tensor, dropout: float, seed: Tensor) -> Tensor:
     which is dense dropout exactly, because a dropped zero is a zero."""
     values = x.values() if x.layout == torch.sparse_csr else x
     values = _dropped(values, dropout, seed)
-    return _with_values(x, values) if x.layout == torch.sparse_csr else values
+    return with_values(x, values) if x.layout == torch.sparse_csr else values
 
 
 def activate_and_drop(x: Tensor, activation: str, dropout: float, seed: Tensor | None) -> Tensor:
@@ -145,7 +150,7 @@ def _dropped(x: Tensor, dropout: float, seed: Tensor) -> Tensor:
     return x * (keep.to(x.dtype) * scale(dropout))
 
 
-def _with_values(x: Tensor, values: Tensor) -> Tensor:
+def with_values(x: Tensor, values: Tensor) -> Tensor:
     return _csr(x.crow_indices(), x.col_indices(), values, x.shape)
 
 

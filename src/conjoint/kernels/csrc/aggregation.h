@@ -87,7 +87,7 @@ ALWAYS_INLINE void by_source_chunk(const NAME(Aggregation) * in, Mask mask, ix b
     double total[spill_width(stride)];
     for (ix j = begin; j < end; j++) {
         const real *x = in->x + j * stride;
-        real *restrict to = d_x + j * stride;
+        real *to = d_x + j * stride;
         Spill spill = start_spill(total, stride, in->back_rowptr[j + 1] - in->back_rowptr[j]);
         clear(to, stride);
         if (in->self_weight != NULL && j < in->rows) {
@@ -100,19 +100,12 @@ ALWAYS_INLINE void by_source_chunk(const NAME(Aggregation) * in, Mask mask, ix b
             if (k + AHEAD < last) __builtin_prefetch(in->alpha + in->back_perm[k + AHEAD] * heads, 0, 3);
             const real *from = grad + in->back_row[k] * width;
             ix e = in->back_perm[k] * heads;
-            SIMD for (ix h = 0; h < heads; h++) factor[h] =
-                !mask.on || kept(mask, (uint64_t)(e + h)) ? (real)in->scale : (real)0;
+            mask_run(mask, (real)in->scale, (uint64_t)e, heads, factor);
             for (ix h = 0; h < heads; h++) {
                 real sum = 0;
-                if (channels < 16 || factor[h] != 0) {
-                    real weight = in->alpha[e + h] * factor[h];
-                    const real *restrict g = from + h * channels, *restrict other = x + h * step;
-                    real *restrict mine = to + h * step;
-                    _Pragma("omp simd reduction(+ : sum)") for (ix c = 0; c < channels; c++) {
-                        sum += g[c] * other[c];
-                        mine[c] += weight * g[c];
-                    }
-                }
+                if (channels < 16 || factor[h] != 0)
+                    sum = dot_and_add(from + h * channels, x + h * step, in->alpha[e + h] * factor[h], to + h * step,
+                                      channels);
                 if (d_alpha != NULL) d_alpha[e + h] = sum * factor[h];
             }
             after_term(&spill, to);
@@ -158,8 +151,7 @@ EXPORT void NAME(aggregate_backward_alpha)(const NAME(Aggregation) * in, const r
             for (ix e = in->rowptr[i]; e < in->rowptr[i + 1]; e++) {
                 if (e + AHEAD < last) fetch(in->x + in->col[e + AHEAD] * stride, stride);
                 const real *x = in->x + in->col[e] * stride;
-                SIMD for (ix h = 0; h < heads; h++) factor[h] =
-                    !mask.on || kept(mask, (uint64_t)(e * heads + h)) ? (real)in->scale : (real)0;
+                mask_run(mask, (real)in->scale, (uint64_t)(e * heads), heads, factor);
                 for (ix h = 0; h < heads; h++)
                     d_alpha[e * heads + h] =
                         factor[h] != 0 ? factor[h] * dot(g + h * channels, x + h * step, channels) : (real)0;

@@ -1,60 +1,78 @@
 /* Softmax over each node's entries, alone (Eq. 5) and inside the attention of Eq. 4, 7 and 8. */
 
-/* Sums over a row are kept in double: a hub adds a million terms.
- * In place over one row: weight[count, heads] goes from logits to their softmax over count. */
-static void softmax_row(real *weight, ix count, ix heads, real *peak, double *total) {
-    for (ix h = 0; h < heads; h++) peak[h] = weight[h], total[h] = 0;
+/* Most graphs are met with 1 or 8 heads: as constants they let the compiler unroll the loops over heads. */
+#define FOR_USUAL_HEADS(heads, call) \
+    if (heads == 8) { enum { HEADS = 8 }; call; } \
+    else if (heads == 1) { enum { HEADS = 1 }; call; } \
+    else { const ix HEADS = heads; call; }
+
+/* Left to itself the compiler unrolls eight heads into eight scalars; this asks for one vector. */
+#define EACH_HEAD SIMD for (ix h = 0; h < heads; h++)
+
+/* In place over one row: weight[count, heads] goes from logits to their softmax over count. peak and total hold
+ * a number per head. Sums over a row are kept in double: a hub adds a million terms. */
+ALWAYS_INLINE void softmax_row(real *restrict weight, ix count, ix heads, real *restrict peak, double *restrict total) {
+    EACH_HEAD peak[h] = weight[h], total[h] = 0;
     for (ix e = 1; e < count; e++)
-        for (ix h = 0; h < heads; h++) {
+        EACH_HEAD {
             real logit = weight[e * heads + h];
             peak[h] = logit > peak[h] ? logit : peak[h];
         }
     for (ix e = 0; e < count; e++)
-        for (ix h = 0; h < heads; h++) weight[e * heads + h] -= peak[h];
+        EACH_HEAD weight[e * heads + h] -= peak[h];
     SIMD for (ix k = 0; k < count * heads; k++) weight[k] = exp_real(weight[k]);
     for (ix e = 0; e < count; e++)
-        for (ix h = 0; h < heads; h++) total[h] += weight[e * heads + h];
-    for (ix h = 0; h < heads; h++) peak[h] = (real)(1 / total[h]);
+        EACH_HEAD total[h] += (double)weight[e * heads + h];
+    EACH_HEAD peak[h] = (real)(1 / total[h]);
     for (ix e = 0; e < count; e++)
-        for (ix h = 0; h < heads; h++) weight[e * heads + h] *= peak[h];
+        EACH_HEAD weight[e * heads + h] *= peak[h];
+}
+
+ALWAYS_INLINE void softmax_rows(const ix *rowptr, ix begin, ix end, ix heads, const real *logit, real *out) {
+    real peak[heads];
+    double total[heads];
+    for (ix i = begin; i < end; i++) {
+        ix first = rowptr[i] * heads, count = rowptr[i + 1] - rowptr[i];
+        if (count == 0) continue;
+        memcpy(out + first, logit + first, (size_t)(count * heads) * sizeof(real));
+        softmax_row(out + first, count, heads, peak, total);
+    }
 }
 
 EXPORT void NAME(softmax)(const ix *rowptr, ix rows, ix heads, const real *logit, real *out, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * heads * 4);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
     for (ix chunk = 0; chunk < chunks; chunk++) {
-        real peak[heads];
-        double total[heads];
-        ix end = row_start(rowptr, rows, chunk + 1, chunks);
-        for (ix i = row_start(rowptr, rows, chunk, chunks); i < end; i++) {
-            ix first = rowptr[i] * heads, count = rowptr[i + 1] - rowptr[i];
-            if (count == 0) continue;
-            memcpy(out + first, logit + first, (size_t)(count * heads) * sizeof(real));
-            softmax_row(out + first, count, heads, peak, total);
-        }
+        ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
+        FOR_USUAL_HEADS(heads, softmax_rows(rowptr, begin, end, HEADS, logit, out))
     }
 }
 
 /* d logit = weight * (d weight - <weight, d weight> over the row). */
+ALWAYS_INLINE void softmax_rows_backward(const ix *rowptr, ix begin, ix end, ix heads, const real *weight,
+                                         const real *grad, real *out) {
+    double total[heads];
+    for (ix i = begin; i < end; i++) {
+        EACH_HEAD total[h] = 0;
+        for (ix e = rowptr[i]; e < rowptr[i + 1]; e++)
+            EACH_HEAD total[h] += (double)(weight[e * heads + h] * grad[e * heads + h]);
+        for (ix e = rowptr[i]; e < rowptr[i + 1]; e++)
+            EACH_HEAD
+                out[e * heads + h] = weight[e * heads + h] * (grad[e * heads + h] - (real)total[h]);
+    }
+}
+
 EXPORT void NAME(softmax_backward)(const ix *rowptr, ix rows, ix heads, const real *weight, const real *grad,
                                    real *out, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * heads);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
     for (ix chunk = 0; chunk < chunks; chunk++) {
-        double total[heads];
-        ix end = row_start(rowptr, rows, chunk + 1, chunks);
-        for (ix i = row_start(rowptr, rows, chunk, chunks); i < end; i++) {
-            for (ix h = 0; h < heads; h++) total[h] = 0;
-            for (ix e = rowptr[i]; e < rowptr[i + 1]; e++)
-                for (ix h = 0; h < heads; h++) total[h] += weight[e * heads + h] * grad[e * heads + h];
-            for (ix e = rowptr[i]; e < rowptr[i + 1]; e++)
-                for (ix h = 0; h < heads; h++)
-                    out[e * heads + h] = weight[e * heads + h] * (grad[e * heads + h] - (real)total[h]);
-        }
+        ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
+        FOR_USUAL_HEADS(heads, softmax_rows_backward(rowptr, begin, end, HEADS, weight, grad, out))
     }
 }
 
-/* The inputs of the attention that both directions read. NULL: absent. structure is [entries, wide or 1]. */
+/* The inputs of the attention that both directions read. NULL: absent. structure is [entries, heads or 1]. */
 typedef struct {
     const ix *rowptr, *col;
     ix rows, heads, structure_heads;
@@ -62,95 +80,131 @@ typedef struct {
     double negative_slope;
 } NAME(Attention);
 
-ALWAYS_INLINE real feature_logit(const NAME(Attention) * in, ix i, ix e, ix h) {
-    real logit = in->a_src[in->col[e] * in->heads + h];
-    if (in->a_dst != NULL) logit += in->a_dst[i * in->heads + h];
-    if (in->edge_logit != NULL) logit += in->edge_logit[e * in->heads + h];
-    return logit;
+/* What a row adds to its entries' logits and scores, with zeros in place of what is absent. */
+typedef struct {
+    const real *zeros, *dst;
+    int edges, wide;
+} NAME(RowView);
+
+ALWAYS_INLINE NAME(RowView) view_row(const NAME(Attention) * in, ix i, ix heads, const real *zeros) {
+    NAME(RowView) view = {zeros, in->a_dst != NULL ? in->a_dst + i * heads : zeros, in->edge_logit != NULL,
+                          in->structure_heads > 1};
+    return view;
 }
 
-ALWAYS_INLINE real structure_at(const NAME(Attention) * in, ix e, ix h) {
-    return in->structure_heads == 1 ? in->structure[e] : in->structure[e * in->heads + h];
+/* The logit of an entry before the leaky ReLU. */
+#define LOGIT(h) (src[h] + view.dst[h] + edge[h])
+#define ENTRY_POINTERS(e) \
+    const real *src = in->a_src + in->col[e] * heads, *edge = view.edges ? in->edge_logit + (e) * heads : view.zeros
+
+ALWAYS_INLINE void attention_rows(const NAME(Attention) * in, ix begin, ix end, ix heads, real *feature, real *alpha) {
+    int mixed = in->mix != NULL, added = in->structure != NULL && !mixed;
+    real slope = (real)in->negative_slope, zeros[heads], from_feature[heads], from_structure[heads], peak[heads];
+    double total[heads];
+    clear(zeros, heads);
+    EACH_HEAD
+        from_feature[h] = mixed ? in->mix[2 * h] : 1, from_structure[h] = mixed ? in->mix[2 * h + 1] : 0;
+    for (ix i = begin; i < end; i++) {
+        ix first = in->rowptr[i], last = in->rowptr[i + 1];
+        if (first == last) continue;
+        NAME(RowView) view = view_row(in, i, heads, zeros);
+        for (ix e = first; e < last; e++) {
+            ENTRY_POINTERS(e);
+            real *restrict to = feature + e * heads;
+            EACH_HEAD to[h] = LOGIT(h) * (LOGIT(h) > 0 ? (real)1 : slope);
+            if (added && view.wide)
+                EACH_HEAD to[h] += in->structure[e * heads + h];
+            else if (added)
+                EACH_HEAD to[h] += in->structure[e];
+        }
+        softmax_row(feature + first * heads, last - first, heads, peak, total);
+        for (ix e = first; e < last && mixed; e++) {
+            real *restrict to = alpha + e * heads;
+            const real *from = feature + e * heads;
+            if (view.wide)
+                EACH_HEAD
+                    to[h] = from_feature[h] * from[h] + from_structure[h] * in->structure[e * heads + h];
+            else
+                EACH_HEAD
+                    to[h] = from_feature[h] * from[h] + from_structure[h] * in->structure[e];
+        }
+    }
 }
 
 /* With a mix (implicit): feature = softmax of the logits, alpha = mix_f feature + mix_s structure.
  * Without: feature = softmax of the logits plus structure where there is one (explicit); alpha is not written. */
 EXPORT void NAME(attention)(const NAME(Attention) * in, real *feature, real *alpha, int threads) {
     ix heads = in->heads, chunks = chunk_count(in->rows, in->rowptr[in->rows] * heads * 8);
-    int added = in->structure != NULL && in->mix == NULL;
-    real slope = (real)in->negative_slope;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
     for (ix chunk = 0; chunk < chunks; chunk++) {
-        real peak[heads];
-        double total[heads];
+        ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks);
-        for (ix i = row_start(in->rowptr, in->rows, chunk, chunks); i < end; i++) {
-            ix first = in->rowptr[i], last = in->rowptr[i + 1];
-            if (first == last) continue;
-            for (ix e = first; e < last; e++)
-                for (ix h = 0; h < heads; h++) {
-                    real logit = feature_logit(in, i, e, h);
-                    logit = logit > 0 ? logit : slope * logit;
-                    feature[e * heads + h] = added ? logit + structure_at(in, e, h) : logit;
-                }
-            softmax_row(feature + first * heads, last - first, heads, peak, total);
-            if (in->mix == NULL) continue;
-            for (ix e = first; e < last; e++)
-                for (ix h = 0; h < heads; h++)
-                    alpha[e * heads + h] = in->mix[2 * h] * feature[e * heads + h] +
-                                           in->mix[2 * h + 1] * structure_at(in, e, h);
-        }
+        FOR_USUAL_HEADS(heads, attention_rows(in, begin, end, HEADS, feature, alpha))
     }
 }
 
-/* grad is d alpha, grad_feature (may be NULL) d feature. Writes d logit before the leaky ReLU, by entry; from it
- * d a_dst by row; d structure; d mix through `partial`, [MAX_CHUNKS, heads, 2]. NULL: not wanted. */
-EXPORT void NAME(attention_backward)(const NAME(Attention) * in, const real *feature, const real *grad,
-                                     const real *grad_feature, real *d_logit, real *d_dst, real *d_structure,
-                                     double *partial, real *d_mix, int threads) {
-    ix heads = in->heads, chunks = chunk_count(in->rows, in->rowptr[in->rows] * heads * 8);
+/* What the backward pass is given and what it writes; NULL: absent, or not wanted. */
+typedef struct {
+    const real *feature, *grad, *grad_feature; /* d alpha; d feature where the caller used it */
+    real *d_logit, *d_dst, *d_structure;       /* before the leaky ReLU, by entry; by row; by entry */
+} NAME(AttentionBackward);
+
+ALWAYS_INLINE void attention_rows_backward(const NAME(Attention) * in, const NAME(AttentionBackward) * out, ix begin,
+                                           ix end, ix heads, double *by_mix) {
     int mixed = in->mix != NULL, added = in->structure != NULL && !mixed;
-    real slope = (real)in->negative_slope;
+    real slope = (real)in->negative_slope, zeros[heads], from_feature[heads], from_structure[heads];
+    double total[heads], by_dst[heads];
+    clear(zeros, heads);
+    EACH_HEAD
+        from_feature[h] = mixed ? in->mix[2 * h] : 1, from_structure[h] = mixed ? in->mix[2 * h + 1] : 0;
+    for (ix i = begin; i < end; i++) {
+        ix first = in->rowptr[i], last = in->rowptr[i + 1];
+        NAME(RowView) view = view_row(in, i, heads, zeros);
+        EACH_HEAD total[h] = by_dst[h] = 0;
+        for (ix e = first; e < last; e++) {
+            const real *feature = out->feature + e * heads, *grad = out->grad + e * heads;
+            const real *more = out->grad_feature != NULL ? out->grad_feature + e * heads : zeros;
+            real *restrict slow = out->d_logit + e * heads;
+            EACH_HEAD slow[h] = from_feature[h] * grad[h] + more[h];
+            EACH_HEAD total[h] += (double)(feature[h] * slow[h]);
+            if (by_mix == NULL) continue;
+            EACH_HEAD by_mix[h] += (double)(grad[h] * feature[h]);
+            if (view.wide)
+                EACH_HEAD by_mix[heads + h] += (double)(grad[h] * in->structure[e * heads + h]);
+            else
+                EACH_HEAD by_mix[heads + h] += (double)(grad[h] * in->structure[e]);
+        }
+        for (ix e = first; e < last; e++) {
+            ENTRY_POINTERS(e);
+            const real *feature = out->feature + e * heads, *grad = out->grad + e * heads;
+            real *restrict slow = out->d_logit + e * heads;
+            EACH_HEAD slow[h] = feature[h] * (slow[h] - (real)total[h]);
+            if (out->d_structure != NULL && view.wide) {
+                real *restrict to = out->d_structure + e * heads;
+                EACH_HEAD to[h] = added ? slow[h] : from_structure[h] * grad[h];
+            } else if (out->d_structure != NULL) {
+                real sum = 0;
+                for (ix h = 0; h < heads; h++) sum += added ? slow[h] : from_structure[h] * grad[h];
+                out->d_structure[e] = sum;
+            }
+            EACH_HEAD slow[h] *= LOGIT(h) > 0 ? (real)1 : slope;
+            EACH_HEAD by_dst[h] += (double)slow[h];
+        }
+        for (ix h = 0; h < heads && out->d_dst != NULL; h++) out->d_dst[i * heads + h] = (real)by_dst[h];
+    }
+}
+
+/* d mix comes through `partial`, [MAX_CHUNKS, 2, heads], and is written as [2, heads]. NULL: not wanted. */
+EXPORT void NAME(attention_backward)(const NAME(Attention) * in, const NAME(AttentionBackward) * out, double *partial,
+                                     real *d_mix, int threads) {
+    ix heads = in->heads, chunks = chunk_count(in->rows, in->rowptr[in->rows] * heads * 8);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
     for (ix chunk = 0; chunk < chunks; chunk++) {
-        double total[heads], by_dst[heads], by_mix[2 * heads];
-        for (ix k = 0; k < 2 * heads; k++) by_mix[k] = 0;
+        ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks);
-        for (ix i = row_start(in->rowptr, in->rows, chunk, chunks); i < end; i++) {
-            ix first = in->rowptr[i], last = in->rowptr[i + 1];
-            for (ix h = 0; h < heads; h++) total[h] = by_dst[h] = 0;
-            for (ix e = first; e < last; e++)
-                for (ix h = 0; h < heads; h++) {
-                    ix k = e * heads + h;
-                    real by_feature = mixed ? in->mix[2 * h] * grad[k] : grad[k];
-                    if (grad_feature != NULL) by_feature += grad_feature[k];
-                    total[h] += feature[k] * by_feature;
-                    d_logit[k] = by_feature;
-                }
-            if (d_mix != NULL)
-                for (ix e = first; e < last; e++)
-                    for (ix h = 0; h < heads; h++) {
-                        by_mix[2 * h] += grad[e * heads + h] * feature[e * heads + h];
-                        by_mix[2 * h + 1] += grad[e * heads + h] * structure_at(in, e, h);
-                    }
-            for (ix e = first; e < last; e++) {
-                real shared = 0;
-                for (ix h = 0; h < heads; h++) {
-                    ix k = e * heads + h;
-                    real slow = feature[k] * (d_logit[k] - (real)total[h]);
-                    real by_structure = added ? slow : mixed ? in->mix[2 * h + 1] * grad[k] : 0;
-                    if (d_structure != NULL && in->structure_heads > 1) d_structure[k] = by_structure;
-                    shared += by_structure;
-                    d_logit[k] = feature_logit(in, i, e, h) > 0 ? slow : slope * slow;
-                    by_dst[h] += d_logit[k];
-                }
-                if (d_structure != NULL && in->structure_heads == 1) d_structure[e] = shared;
-            }
-            if (d_dst != NULL)
-                for (ix h = 0; h < heads; h++) d_dst[i * heads + h] = (real)by_dst[h];
-        }
-        if (d_mix != NULL)
-            for (ix k = 0; k < 2 * heads; k++) partial[chunk * 2 * heads + k] = by_mix[k];
+        double *by_mix = d_mix != NULL ? partial + chunk * 2 * heads : NULL;
+        for (ix k = 0; k < 2 * heads && by_mix != NULL; k++) by_mix[k] = 0;
+        FOR_USUAL_HEADS(heads, attention_rows_backward(in, out, begin, end, HEADS, by_mix))
     }
     if (d_mix != NULL) fold(partial, chunks, 2 * heads, d_mix);
 }

@@ -98,6 +98,20 @@ ALWAYS_INLINE void drop_run(Mask mask, real scale, uint64_t first, ix count, con
     }
 }
 
+/* What drop_run would multiply by: scale where kept, 0 where dropped, 1 when the mask is off. */
+ALWAYS_INLINE void mask_run(Mask mask, real scale, uint64_t first, ix count, real *out) {
+    uint32_t low = (uint32_t)first, high = (uint32_t)(first >> 32) ^ mask.high;
+    if (!mask.on) {
+        SIMD for (ix i = 0; i < count; i++) out[i] = (real)1;
+    } else if ((uint64_t)low + (uint64_t)count <= ((uint64_t)1 << 32)) {
+        SIMD for (ix i = 0; i < count; i++) {
+            uint32_t word = mix_word(mix_word((low + (uint32_t)i) ^ mask.low) ^ high);
+            out[i] = word >= mask.threshold ? scale : (real)0;
+        }
+    } else
+        for (ix i = 0; i < count; i++) out[i] = kept(mask, first + (uint64_t)i) ? scale : (real)0;
+}
+
 ALWAYS_INLINE void add_scaled(real *restrict out, real weight, const real *restrict x, ix count) {
     SIMD for (ix c = 0; c < count; c++) out[c] += weight * x[c];
 }
@@ -106,10 +120,46 @@ ALWAYS_INLINE void set_scaled(real *restrict out, real weight, const real *restr
     SIMD for (ix c = 0; c < count; c++) out[c] = weight * x[c];
 }
 
+/* Eight numbers side by side, in whatever registers there are. */
+enum { LANES = 8 };
+typedef real lanes __attribute__((vector_size(LANES * sizeof(real)), aligned(sizeof(real)), may_alias));
+
+ALWAYS_INLINE const lanes *lanes_at(const real *x) { return (const lanes *)x; }
+
+/* Added as a tree: three steps, not eight. */
+ALWAYS_INLINE real sum_lanes(lanes v) {
+    v = v + __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+    v = v + __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
+    return v[0] + v[1];
+}
+
 ALWAYS_INLINE real dot(const real *restrict a, const real *restrict b, ix count) {
-    real sum = 0;
-    _Pragma("omp simd reduction(+ : sum)") for (ix c = 0; c < count; c++) sum += a[c] * b[c];
-    return sum;
+    lanes even = {0}, odd = {0};
+    real rest = 0;
+    ix c = 0;
+    /* Two sums side by side hide the latency of a multiply-add. */
+    for (; c + 2 * LANES <= count; c += 2 * LANES) {
+        even += *lanes_at(a + c) * *lanes_at(b + c);
+        odd += *lanes_at(a + c + LANES) * *lanes_at(b + c + LANES);
+    }
+    for (; c + LANES <= count; c += LANES) even += *lanes_at(a + c) * *lanes_at(b + c);
+    for (; c < count; c++) rest += a[c] * b[c];
+    return count < LANES ? rest : sum_lanes(even + odd) + rest;
+}
+
+/* <g, x>, and sum += weight g, in one reading of g. */
+ALWAYS_INLINE real dot_and_add(const real *restrict g, const real *restrict x, real weight, real *restrict sum,
+                               ix count) {
+    lanes product = {0};
+    real rest = 0;
+    ix c = 0;
+    for (; c + LANES <= count; c += LANES) {
+        lanes from = *lanes_at(g + c);
+        product += from * *lanes_at(x + c);
+        *(lanes *)(sum + c) += weight * from;
+    }
+    for (; c < count; c++) rest += g[c] * x[c], sum[c] += weight * g[c];
+    return count < LANES ? rest : sum_lanes(product) + rest;
 }
 
 ALWAYS_INLINE void clear(real *out, ix count) { memset(out, 0, (size_t)count * sizeof(real)); }
