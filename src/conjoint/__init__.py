@@ -8,7 +8,7 @@ from .errors import ConjointError, InputError
 
 # Same bits at any number of threads, see products.py. MKL looks for this at its first matrix product.
 os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")
-# Large tensors on large pages: a fresh half-gigabyte costs a fifth of the time. torch looks at its first tensor.
+# Large tensors on large pages: a fresh half-gigabyte costs a fifth. torch reads it at its first tensor.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 if TYPE_CHECKING:

@@ -16,13 +16,8 @@ SOURCE = Path(conjoint.__file__).resolve().parent.parent
 
 
 def _python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    variables = {
-        **os.environ,
-        "PYTHONPATH": str(SOURCE),
-        "OMP_NUM_THREADS": "1",
-        "PYTHONWARNINGS": "",
-        **environment,
-    }
+    settings = {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": ""}
+    variables = {**os.environ, **settings, **environment}
     return subprocess.run(
         [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True
     )

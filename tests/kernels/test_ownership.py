@@ -1,6 +1,7 @@
 """A gradient is overwritten only where nobody else can see it."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -44,14 +45,14 @@ def test_same_gradient_in_place_or_not(
 def test_it_does_happen(monkeypatch: pytest.MonkeyPatch) -> None:
     overwritten = []
     fill = activation._fill_backward
+
+    def watched(grad: Tensor, *rest: Any, out: Tensor) -> None:
+        overwritten.append(out is grad)
+        fill(grad, *rest, out=out)
+
     monkeypatch.setattr(ownership, "LARGE_BYTES", 0)
-    monkeypatch.setattr(
-        activation,
-        "_fill_backward",
-        lambda grad, *rest, out: (overwritten.append(out is grad), fill(grad, *rest, out=out))[0],
-    )
-    x = torch.ones(5, 3, requires_grad=True)
-    _alone(x).backward()
+    monkeypatch.setattr(activation, "_fill_backward", watched)
+    _alone(torch.ones(5, 3, requires_grad=True)).backward()
     assert overwritten == [True]
 
 
