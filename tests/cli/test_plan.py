@@ -33,7 +33,15 @@ def test_options_beat_the_file_and_set_beats_both(tmp_path: Path) -> None:
     assert made.split == {"name": "public"}
 
 
-def test_a_runs_own_config_is_a_config(tmp_path: Path) -> None:
+def test_the_folder_of_the_environment_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONJOINT_DATA", "graphs")
+    assert plan("cora").data == {"name": "cora", "root": str(Path("graphs").absolute())}
+    assert plan("cora", "--data", "/other").data["root"] == "/other"
+    assert "root" not in plan().data and "root" not in plan("--edges", "e.csv").data
+
+
+def test_a_runs_own_config_is_a_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CONJOINT_DATA", raising=False)
     file = tmp_path / "config.toml"
     file.write_text('[train]\nseed = 4\n[origin]\nseeds = [4, 5]\n[origin.data]\nname = "pubmed"\n')
     made = plan("--config", str(file))

@@ -5,6 +5,7 @@ can be given to `--config`.
 """
 
 import argparse
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -213,7 +214,10 @@ def _name_graph(data: dict[str, Any], given: Mapping[str, Any]) -> None:
 
 
 def _absolute(data: dict[str, Any]) -> dict[str, Any]:
-    """Paths that still lead somewhere when a run is used from another folder."""
+    """Paths that still lead to the same files when a run is used from another folder or environment."""
+    named = os.environ.get("CONJOINT_DATA")
+    if named and "name" in data and data.get("source") != "embedded":
+        data.setdefault("root", named)
     for key in ("root", "edges", "nodes"):
         if key in data:
             data[key] = str(Path(data[key]).expanduser().absolute())
