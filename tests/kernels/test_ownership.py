@@ -44,7 +44,7 @@ def test_same_gradient_in_place_or_not(
 
 def test_it_does_happen(monkeypatch: pytest.MonkeyPatch) -> None:
     overwritten = []
-    fill = activation._fill_backward
+    fill: Any = activation._fill_backward
 
     def watched(grad: Tensor, *rest: Any, out: Tensor) -> None:
         overwritten.append(out is grad)

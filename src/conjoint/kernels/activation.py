@@ -28,7 +28,7 @@ def _activate_and_drop_backward(
 ) -> Tensor:
     out = torch.empty_like(result)
     if not is_fake(out):
-        _fill_backward(grad, result, activation, seed, dropout, out)
+        _fill_backward(grad, result, activation, seed, dropout, out=out)
     return out
 
 

@@ -1,0 +1,1 @@
+"""Speed and memory against PyG's GATConv: `python -m benchmarks.run`."""

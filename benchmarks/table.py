@@ -1,0 +1,85 @@
+"""The table of the docs, from a result file alone: `python -m benchmarks.table results/benchmarks/X.json`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+Row = tuple[str, str, str]
+
+
+def table(found: dict[str, Any]) -> str:
+    """Markdown: what was measured, the value, the bound it is held to."""
+    rows: list[Row] = []
+    if "steps" in found:
+        rows += _steps(found["steps"])
+    if "memory" in found:
+        rows += _memory(found["memory"])
+    if "growth" in found:
+        rows += [
+            ("time against entries, exponent", f"{found['growth']['time_exponent']:.2f}", "<= 1.05"),
+            ("memory against entries, exponent", f"{found['growth']['memory_exponent']:.2f}", "<= 1.05"),
+        ]
+    if "start" in found:
+        rows.append(("Cora, first step in a fresh process", f"{found['start']['seconds']:.2f} s", "<= 0.5 s"))
+    if "training" in found:
+        whole = found["training"]
+        rows.append(
+            (
+                f"Cora, {whole['epochs']} epochs, whole process",
+                f"{whole['conjoint']:.1f} s (plain PyG script {whole['pyg']:.1f} s)",
+                "",
+            )
+        )
+    about = found["machine"]
+    head = f"{about['date'][:10]}, {about['cpu']}, {about['threads']} threads, torch {about['torch']}, PyG "
+    head += f"{about['torch_geometric']}, load before {about['load_before']:.1f}"
+    lines = ["| what | measured | bound |", "|---|---|---|", *("| " + " | ".join(row) + " |" for row in rows)]
+    return "\n".join([head, "", *lines])
+
+
+BOUNDS = {"cora": ">= 11x (>= 4x)", "pubmed": ">= 8x (>= 3.5x)", "arxiv-64": ">= 9x"}
+FIELD_BOUNDS = {"pubmed": ">= 45x"}
+
+
+def _steps(found: dict[str, Any]) -> list[Row]:
+    rows = []
+    for name, bound in BOUNDS.items():
+        times = found[name]
+        rows.append((f"{name}, all rows, vs PyG (vs _fd)", _against(times, "cat-mf"), bound))
+        if "cat-mf-field" in times:
+            shown = _against(times, "cat-mf-field")
+            rows.append((f"{name}, receptive field, vs PyG (vs _fd)", shown, FIELD_BOUNDS.get(name, "")))
+    wide = found["arxiv-256"]
+    share = wide["cat-mf"] / wide["floor"]
+    rows.append(("arxiv-256, of the serial floor", f"{share:.2f} ({_time(wide['cat-mf'])})", "<= 2"))
+    for name, times in found.items():
+        if "gat" in times:
+            sc, cat = times["cat-sc"] / times["cat-mf"], times["cat-mf"] / times["gat"]
+            rows.append((f"{name}, SC against MF", f"{sc:.2f}x", "<= 1.15x"))
+            rows.append((f"{name}, CAT against our GAT", f"{cat:.2f}x", "<= 1.25x"))
+    return rows
+
+
+def _against(times: dict[str, float], which: str) -> str:
+    ratio, fair = times["pyg"] / times[which], times["pyg_fd"] / times[which]
+    shown = ", ".join(_time(times[name]) for name in (which, "pyg", "pyg_fd"))
+    return f"{ratio:.1f}x ({fair:.1f}x): {shown}"
+
+
+def _memory(found: dict[str, Any]) -> list[Row]:
+    rows = []
+    for name, by_name in found.items():
+        sizes = {which: row["bytes"] for which, row in by_name.items() if row is not None}
+        shown = ", ".join(f"{which} {size / 2**20:.0f} MiB" for which, size in sizes.items())
+        bound = {"arxiv-64": "CAT <= 1/7 of PyG", "arxiv-256": "<= 1.8 GB"}.get(name, "")
+        rows.append((f"{name}, memory above the graph", shown, bound))
+    return rows
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+if __name__ == "__main__":
+    print(table(json.loads(Path(sys.argv[1]).read_text())))
