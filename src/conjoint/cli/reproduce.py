@@ -86,7 +86,7 @@ def _show(name: str, folder: Path, as_json: bool) -> None:
     from ..experiments.tables import tables_of
     from .terminal import print_json, table
 
-    tables = tables_of(name, read_rows(folder))
+    tables = [made for made in tables_of(name, read_rows(folder)) if made.runs]
     if as_json:
         plain = [
             {

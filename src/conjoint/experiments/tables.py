@@ -35,6 +35,7 @@ class Table:
     title: str
     headers: tuple[str, ...]
     rows: tuple[tuple[Entry, ...], ...]
+    runs: int = 0  # how many runs it is made of
 
 
 def tables_of(name: str, rows: Sequence[Row]) -> list[Table]:
@@ -65,7 +66,7 @@ def _accuracies(chosen: Experiment, rows: Sequence[Row]) -> Iterator[Table]:
                     *_measured(cell),
                 )
             )
-        yield Table(f"{chosen.title}, {DATASETS[dataset]}", headers, tuple(lines))
+        yield Table(f"{chosen.title}, {DATASETS[dataset]}", headers, tuple(lines), _runs_on(dataset, rows))
 
 
 def _measured(cell: Cell | None) -> tuple[Entry, ...]:
@@ -99,6 +100,7 @@ def _against_controls(chosen: Experiment, rows: Sequence[Row]) -> Table:
         f"{chosen.title}, with structure against the same network with every edge scored 0",
         ("graph", "model", "control", "against control"),
         tuple(lines),
+        len(rows),
     )
 
 
@@ -118,7 +120,7 @@ def _swept(chosen: Experiment, rows: Sequence[Row]) -> Iterator[Table]:
                 line.append(NONE if known is None else Entry(spread_text(known), known.mean))
             lines.append(tuple(line))
         headers = ("model", *(f"λ = {weight:g}" for weight in weights))
-        yield Table(f"{chosen.title}, {DATASETS[dataset]}", headers, tuple(lines))
+        yield Table(f"{chosen.title}, {DATASETS[dataset]}", headers, tuple(lines), len(here))
 
 
 def _sizes(chosen: Experiment, rows: Sequence[Row]) -> Table:
@@ -149,7 +151,7 @@ def _sizes(chosen: Experiment, rows: Sequence[Row]) -> Table:
         "memory (CPU)",
         "epoch",
     )
-    return Table(chosen.title, headers, tuple(lines))
+    return Table(chosen.title, headers, tuple(lines), len(rows))
 
 
 def milliseconds(row: Row) -> float:
@@ -179,6 +181,10 @@ def _paired(found: Paired) -> Entry:
     return Entry(
         f"{100 * found.difference:+.2f} ± {100 * found.ci95:.2f}, {p}", found.difference, found.verdict
     )
+
+
+def _runs_on(dataset: str, rows: Sequence[Row]) -> int:
+    return sum(row["dataset"] == dataset for row in rows)
 
 
 def models_in(chosen: Experiment) -> list[str]:
