@@ -56,7 +56,7 @@ def _circle(
 ) -> None:
     others = [k for k in range(shown) if int(found.neighbours[k]) != found.node]
     weights = view.means()["conjoint"]
-    strongest = max(float(weights[:shown].max()), 1e-12)
+    strongest = max((float(weights[k]) for k in others), default=0.0) or 1.0
     angles = np.pi / 2 - 2 * np.pi * np.arange(len(others)) / max(len(others), 1)
     for k, angle in zip(others, angles, strict=True):
         x, y = np.cos(angle), np.sin(angle)
