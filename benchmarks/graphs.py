@@ -1,6 +1,7 @@
 """The graphs of the benchmark: two of the paper's, one of OGB-Arxiv's shape, random ones of any size."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -35,9 +36,12 @@ class Case:
     def dense_x(self) -> Tensor:
         return self.x.to_dense() if self.x.layout == torch.sparse_csr else self.x
 
-    @property
+    @cached_property
     def graph(self) -> Adjacency:
-        return adjacency(self.edge_index, self.x.size(0))
+        """The edges sorted both ways: part of loading, not of a step."""
+        made = adjacency(self.edge_index, self.x.size(0))
+        assert made.transposed.row.numel() == made.simple.numel()
+        return made
 
 
 def planetoid(name: str) -> Case:

@@ -59,6 +59,7 @@ def _reset_peak() -> None:
 def memory(case_name: str, step_name: str) -> dict[str, Any]:
     """Peak bytes above the loaded graph, and the time of a step, after three steps."""
     case = random_case(int(case_name)) if case_name.isdigit() else CASES[case_name]()
+    entries = case.graph.num_entries
     _reset_peak()
     loaded = _resident("VmRSS")
     step = STEPS[step_name](case)
@@ -67,7 +68,7 @@ def memory(case_name: str, step_name: str) -> dict[str, Any]:
         start = time.perf_counter()
         step()
         times.append(time.perf_counter() - start)
-    return {"bytes": _resident("VmHWM") - loaded, "seconds": min(times), "entries": case.graph.num_entries}
+    return {"bytes": _resident("VmHWM") - loaded, "seconds": min(times), "entries": entries}
 
 
 def first_step(case_name: str) -> dict[str, Any]:

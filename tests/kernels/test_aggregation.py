@@ -3,6 +3,7 @@ import torch
 from torch import Tensor
 
 from conjoint.graph.adjacency import Adjacency
+from conjoint.kernels import aggregation
 from conjoint.nn import ops
 from kernel_cases import GRAPHS, check, hub_graph, numbers
 
@@ -52,6 +53,24 @@ def test_a_hub_of_degree_1e5(listens: bool) -> None:
     adj = hub_graph(100_000, listens=listens)
     alpha, x = numbers(adj.num_entries, 2, seed=1), numbers(adj.num_src, 2, 3, seed=2)
     check(_summing(adj, 0.6), alpha, x, numbers(2, seed=3))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_aggregation_before_projection(graph: str, kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not kept:
+        monkeypatch.setattr(aggregation, "LARGE_BYTES", 0)
+    adj = GRAPHS[graph]()
+    alpha, x = numbers(adj.num_entries, 3, seed=1), numbers(adj.num_src, 1, 11, seed=2)
+
+    def run(alpha: Tensor, x: Tensor, weight: Tensor, eps: Tensor) -> Tensor:
+        return ops.aggregate_and_project(adj, alpha, x, weight, eps, 0.4, SEED)
+
+    check(run, alpha, x, numbers(3, 6, 11, seed=3), numbers(3, seed=4))
+    given = x.squeeze(1)
+    check(
+        lambda a, w: run(a, given.to(a.dtype).unsqueeze(1), w, w[:, 0, 0]), alpha, numbers(3, 6, 11, seed=3)
+    )
 
 
 def test_everything_dropped_is_zero() -> None:

@@ -47,12 +47,6 @@ def test_head_dots(shape: tuple[int, int, int]) -> None:
     check(ops.head_dots, x, first, second)
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (90, 3, 12, 31), (500, 8, 5, 8)])
-def test_one_product_per_head(shape: tuple[int, int, int, int]) -> None:
-    nodes, heads, inputs, outputs = shape
-    check(ops.head_project, numbers(nodes, heads, inputs, seed=1), numbers(heads, outputs, inputs, seed=2))
-
-
 def test_only_one_of_two_results_is_used() -> None:
     x, first, second = numbers(90, 2, 5, seed=1), numbers(2, 5, seed=2), numbers(2, 5, seed=3)
     check(lambda *inputs: ops.head_dots(*inputs)[1], x, first, second)

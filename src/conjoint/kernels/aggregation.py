@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 from ..graph.adjacency import Adjacency
 from . import dropout as dropping
 from .library import address, partial_sums, run
+from .ownership import LARGE_BYTES
 from .registry import is_fake, operation
 
 
@@ -120,6 +121,63 @@ class _Aggregate(torch.autograd.Function):
         return *found, *(None,) * 7
 
 
+class _AggregateProject(torch.autograd.Function):
+    """Aggregate, then one product per head, each written straight into its columns of the result.
+
+    The sums between the two are needed again for the gradient of the weight. Where they are large they are
+    not kept but summed anew, which costs one more walk and saves the memory at the moment of its peak; their
+    gradient then takes their place.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        alpha: Tensor,
+        x: Tensor,
+        weight: Tensor,
+        self_weight: Tensor | None,
+        seed: Tensor | None,
+        rowptr: Tensor,
+        col: Tensor,
+        back_rowptr: Tensor | None,
+        back_row: Tensor | None,
+        back_perm: Tensor | None,
+        dropout: float,
+    ) -> Tensor:
+        sums = _aggregate(rowptr, col, alpha, x, self_weight, seed, dropout)
+        out = sums.new_empty(sums.size(0), weight.size(0), weight.size(1))
+        for h in range(weight.size(0)):
+            torch.mm(sums[:, h], weight[h].t(), out=out[:, h])
+        ctx.dropout = dropout
+        kept = sums if sums.numel() * sums.element_size() < LARGE_BYTES else None
+        graph = (rowptr, col, back_rowptr, back_row, back_perm)
+        ctx.save_for_backward(kept, weight, *graph, alpha, x, self_weight, seed)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        kept, weight, *graph, alpha, x, self_weight, seed = ctx.saved_tensors
+        needs = ctx.needs_input_grad
+        sums = kept
+        if sums is None:
+            sums = _aggregate(graph[0], graph[1], alpha, x, self_weight, seed, ctx.dropout)
+        d_weight = torch.empty_like(weight)
+        d_sums = torch.empty_like(sums) if kept is not None else sums
+        for h in range(weight.size(0)):
+            torch.mm(grad[:, h].t(), sums[:, h], out=d_weight[h])
+            torch.mm(grad[:, h], weight[h], out=d_sums[:, h])
+        call: Any = _aggregate_backward
+        d_alpha, d_x, d_self = call(*graph, alpha, x, self_weight, seed, ctx.dropout, d_sums)
+        return (
+            d_alpha if needs[0] else None,
+            d_x if needs[1] else None,
+            d_weight if needs[2] else None,
+            d_self if needs[3] else None,
+            *(None,) * 7,
+        )
+
+
 def aggregate(
     adj: Adjacency,
     alpha: Tensor,
@@ -128,10 +186,29 @@ def aggregate(
     dropout: float = 0.0,
     seed: Tensor | None = None,
 ) -> Tensor:
-    back: tuple[Tensor | None, ...] = (None, None, None)
-    if torch.is_grad_enabled() and x.requires_grad:
-        back = (adj.transposed.rowptr, adj.transposed.row, adj.transposed.perm)
-    return _Aggregate.apply(
-        *(alpha.contiguous(), x.contiguous(), None if self_weight is None else self_weight.contiguous()),
-        *(dropping.in_use(dropout, seed), adj.rowptr, adj.col, *back, dropout),
-    )
+    inputs = _contiguous(alpha, x, self_weight)
+    return _Aggregate.apply(*inputs, dropping.in_use(dropout, seed), *_orders(adj, x), dropout)
+
+
+def aggregate_and_project(
+    adj: Adjacency,
+    alpha: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    self_weight: Tensor | None = None,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
+) -> Tensor:
+    inputs = _contiguous(alpha, x, weight, self_weight)
+    return _AggregateProject.apply(*inputs, dropping.in_use(dropout, seed), *_orders(adj, x), dropout)
+
+
+def _contiguous(*tensors: Tensor | None) -> list[Tensor | None]:
+    return [None if tensor is None else tensor.contiguous() for tensor in tensors]
+
+
+def _orders(adj: Adjacency, x: Tensor) -> tuple[Tensor | None, ...]:
+    """The entries by target, and by source where x will want its gradient."""
+    if not (torch.is_grad_enabled() and x.requires_grad):
+        return adj.rowptr, adj.col, None, None, None
+    return adj.rowptr, adj.col, adj.transposed.rowptr, adj.transposed.row, adj.transposed.perm

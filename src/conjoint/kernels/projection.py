@@ -136,35 +136,6 @@ class _HeadDots(torch.autograd.Function):
         return *found, d_vectors[1] if needs[2] else None
 
 
-class _HeadProject(torch.autograd.Function):
-    """One product per head, written straight into its columns of the result: no copies between layouts."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        out = x.new_empty(x.size(0), weight.size(0), weight.size(1))
-        for h in range(weight.size(0)):
-            torch.mm(x[:, h], weight[h].t(), out=out[:, h])
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        x, weight = ctx.saved_tensors
-        d_x = torch.empty_like(x) if ctx.needs_input_grad[0] else None
-        d_weight = torch.empty_like(weight) if ctx.needs_input_grad[1] else None
-        for h in range(weight.size(0)):
-            if d_x is not None:
-                torch.mm(grad[:, h], weight[h], out=d_x[:, h])
-            if d_weight is not None:
-                torch.mm(grad[:, h].t(), x[:, h], out=d_weight[h])
-        return d_x, d_weight
-
-
-def head_project(x: Tensor, weight: Tensor) -> Tensor:
-    return _HeadProject.apply(x, weight)
-
-
 def sparse_project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None = None) -> Tensor:
     parts = (x.crow_indices(), x.col_indices(), x.values())
     return _SparseProject.apply(weight.contiguous(), *parts, dropping.in_use(dropout, seed), dropout)

@@ -246,8 +246,9 @@ class CATConv(MessagePassing):
             a_src, a_dst = both[:, : self.heads], _first(both[:, self.heads :], adj.num_dst)
             logits = Logits(a_src, a_dst, edge_logit, self.negative_slope)
         weights = conjoint_weights(adj, logits, structure, self.mix, self.heads, with_parts)
-        mean = self._sum(adj, weights.alpha, x.unsqueeze(1), self.eps)  # [targets, heads, in]
-        return ops.head_project(mean, weight), weights
+        dropout, seed = self._attention_drop(x)
+        parts = (weights.alpha, x.unsqueeze(1), weight, self.eps)
+        return ops.aggregate_and_project(adj, *parts, dropout, seed), weights
 
     def _aggregates_first(self, x_src: Tensor, x_dst: Tensor | None) -> bool:
         _initialise(self.lin, x_src)
@@ -262,8 +263,7 @@ class CATConv(MessagePassing):
 
     def _sum(self, adj: Adjacency, alpha: Tensor, x: Tensor, eps: Tensor | None) -> Tensor:
         """Eq. 9. -> [targets, heads, channels]"""
-        dropout = self.dropout if self.training else 0.0
-        seed = draw_seed(x.device) if dropout > 0.0 else None
+        dropout, seed = self._attention_drop(x)
         if not self._is_watched:
             return ops.aggregate(adj, alpha, x, eps, dropout, seed)
         # Explainers look at messages: let PyG make them, one per edge in the user's order.
@@ -287,6 +287,10 @@ class CATConv(MessagePassing):
     @property
     def _drops_self_term(self) -> bool:
         return self.training and self.self_dropout > 0.0 and self.eps_logit is not None
+
+    def _attention_drop(self, like: Tensor) -> tuple[float, Tensor | None]:
+        dropout = self.dropout if self.training else 0.0
+        return dropout, draw_seed(like.device) if dropout > 0.0 else None
 
     def _self_drop(self, like: Tensor) -> tuple[float, Tensor | None]:
         return (self.self_dropout, draw_seed(like.device)) if self._drops_self_term else (0.0, None)

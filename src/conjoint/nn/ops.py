@@ -87,6 +87,22 @@ def aggregate(
     return reference.aggregate(adj, alpha, x, self_weight, dropout, seed)
 
 
+def aggregate_and_project(
+    adj: Adjacency,
+    alpha: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    self_weight: Tensor | None = None,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
+) -> Tensor:
+    if torch.compiler.is_compiling():
+        return reference.head_project(aggregate(adj, alpha, x, self_weight, dropout, seed), weight)
+    if adj.num_entries and _served(alpha, x, weight, self_weight) and alpha.size(1) <= MAX_HEADS:
+        return fast_aggregation.aggregate_and_project(adj, alpha, x, weight, self_weight, dropout, seed)
+    return reference.aggregate_and_project(adj, alpha, x, weight, self_weight, dropout, seed)
+
+
 def head_dot(x: Tensor, att: Tensor) -> Tensor:
     return fast_projection.head_dot(x, att) if _served(x, att) else reference.head_dot(x, att)
 
@@ -95,12 +111,6 @@ def head_dots(x: Tensor, att_src: Tensor, att_dst: Tensor) -> tuple[Tensor, Tens
     if _served(x, att_src, att_dst):
         return fast_projection.head_dots(x, att_src, att_dst)
     return reference.head_dots(x, att_src, att_dst)
-
-
-def head_project(x: Tensor, weight: Tensor) -> Tensor:
-    if _served(x, weight) and not torch.compiler.is_compiling():
-        return fast_projection.head_project(x, weight)
-    return reference.head_project(x, weight)
 
 
 def sparse_project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None = None) -> Tensor:

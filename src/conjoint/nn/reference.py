@@ -104,6 +104,19 @@ def aggregate(
     return out
 
 
+def aggregate_and_project(
+    adj: Adjacency,
+    alpha: Tensor,  # [entries, heads]
+    x: Tensor,  # [num_src, 1 or heads, in]
+    weight: Tensor,  # [heads, out, in]
+    self_weight: Tensor | None = None,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
+) -> Tensor:
+    """Eq. 9 with W after the sum instead of before it, the same by linearity. -> [num_dst, heads, out]"""
+    return head_project(aggregate(adj, alpha, x, self_weight, dropout, seed), weight)
+
+
 def head_dot(x: Tensor, att: Tensor) -> Tensor:
     """<x_nh, att_h> per node and head. [nodes, heads, channels], [heads, channels] -> [nodes, heads]"""
     return torch.einsum("nhc,hc->nh", x, att)
