@@ -1,0 +1,91 @@
+"""What is committed: rows that can be had again, and pages in which every number comes from rows."""
+
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from conjoint.experiments.execute import execute
+from conjoint.experiments.grid import published
+from conjoint.experiments.markdown import page
+from conjoint.experiments.portrait import kept_portrait, portrait_spec
+from conjoint.experiments.rows import read_rows
+from conjoint.experiments.spec import spec_from
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS, DOCS = ROOT / "results", ROOT / "docs"
+SAME_MACHINE = ("torch", "numpy", "cpu", "kernels")
+NUMBERS = ("val_loss", "val_accuracy", "test_accuracy", "all_accuracy", "best_epoch", "epochs", "release")
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    return read_rows(RESULTS)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_every_row_belongs_to_its_key(rows: list[dict[str, Any]]) -> None:
+    assert rows
+    for row in rows:
+        assert spec_from(row).key == row["key"]
+        assert row["saw_test"] is False and row["release"]["saw_test"] is True
+
+
+def test_a_random_cell_of_cora_comes_out_the_same_again(rows: list[dict[str, Any]], one_thread: None) -> None:
+    """The embedded Cora, so that no files are needed; any row of it, but none that takes minutes."""
+    able = [row for row in rows if row["source"] == "embedded" and row.get("epochs", 1500) <= 600]
+    assert able, "no rows on the embedded Cora"
+    old = random.SystemRandom().choice(able)
+    new = execute(spec_from(old))
+    told = f"{spec_from(old).label}, settings {old['model_settings']} {old['train_settings']}"
+    if all(old["made_with"][name] == new["made_with"][name] for name in SAME_MACHINE):
+        assert {name: new[name] for name in NUMBERS} == {name: old[name] for name in NUMBERS}, told
+    else:  # other libraries round differently, and training amplifies that
+        assert new["test_accuracy"] == pytest.approx(old["test_accuracy"], abs=0.03), told
+
+
+def test_the_results_page_is_made_from_the_rows(rows: list[dict[str, Any]]) -> None:
+    made = (DOCS / "results.md").read_text(encoding="utf-8")
+    assert made == page(rows), "run: conjoint report --markdown docs/results.md"
+
+
+def test_every_number_of_the_findings_is_in_the_results() -> None:
+    """Decimals alone: they are measurements. Whole numbers count things that the page itself explains."""
+    results = (DOCS / "results.md").read_text(encoding="utf-8")
+    findings = (DOCS / "findings.md").read_text(encoding="utf-8")
+    known = set(re.findall(r"\d+\.\d+", results))
+    said = re.findall(r"\d+\.\d+", re.sub(r"```.*?```|`[^`]*`", "", findings, flags=re.DOTALL))
+    assert said
+    assert [number for number in said if number not in known] == []
+
+
+def test_the_explorers_network_is_one_of_the_rows(rows: list[dict[str, Any]]) -> None:
+    kept = kept_portrait(RESULTS, say=pytest.fail)
+    assert kept["key"] == portrait_spec().key
+    [row] = [row for row in rows if row["key"] == kept["key"]]
+    assert row["test_accuracy"] == kept["test_accuracy"]
+    assert sum(kept["heard"]) == len(kept["speakers"]) == len(kept["structural"])
+
+
+def test_parameter_counts_are_those_of_table_5(rows: list[dict[str, Any]]) -> None:
+    """For the CATs with factors. The paper counts a normalisation in GAT that ours has not."""
+    counts = {
+        (row["model"], row["dataset"]): row["parameters"]
+        for row in rows
+        if re.fullmatch("cat-[ie]-(mf|sc)", row["model"]) and row["features"] is None and "failed" not in row
+    }
+    assert counts
+    for (model, dataset), count in counts.items():
+        paper = published("table5", model, dataset)
+        assert paper is not None and count == paper[0], (model, dataset)
