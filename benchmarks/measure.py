@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from conjoint import kernels
+
 from .graphs import CASES, random_case
 from .peers import STEPS, Step
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@kernels.kept_memory()
 def interleaved(steps: Mapping[str, Step], seconds: float, most: int = 60) -> dict[str, float]:
     """Median seconds of each step. Turns are taken one by one, so that a slow moment hits all alike."""
     times: dict[str, list[float]] = {name: [] for name in steps}
@@ -56,10 +59,12 @@ def _reset_peak() -> None:
         control.write("5")
 
 
+@kernels.kept_memory()
 def memory(case_name: str, step_name: str) -> dict[str, Any]:
     """Peak bytes above the loaded graph, and the time of a step, after three steps."""
     case = random_case(int(case_name)) if case_name.isdigit() else CASES[case_name]()
     entries = case.graph.num_entries
+    STEPS[step_name](random_case(2000))()  # what libraries load at first use is not counted
     _reset_peak()
     loaded = _resident("VmRSS")
     step = STEPS[step_name](case)

@@ -1,13 +1,15 @@
 """A gradient is overwritten only where nobody else can see it."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from conjoint.kernels import activation, ownership
+from conjoint import kernels
+from conjoint.kernels import activation, ownership, projection, workspace
 from conjoint.nn import ops
 
 SEED = torch.tensor([3])
@@ -42,7 +44,8 @@ def test_same_gradient_in_place_or_not(
     assert torch.equal(found, plain)
 
 
-def test_it_does_happen(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("pooled", [False, True])
+def test_it_does_happen(pooled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     overwritten = []
     fill: Any = activation._fill_backward
 
@@ -52,7 +55,11 @@ def test_it_does_happen(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(ownership, "LARGE_BYTES", 0)
     monkeypatch.setattr(activation, "_fill_backward", watched)
-    _alone(torch.ones(5, 3, requires_grad=True)).backward()
+    monkeypatch.setattr(projection, "LARGE_BYTES", 0)
+    monkeypatch.setattr(workspace, "LARGE_BYTES", 0)
+    with kernels.kept_memory() if pooled else nullcontext():
+        x = torch.ones(5, 3, requires_grad=True)
+        ops.project(_hidden(x), WEIGHT.t()).sum().backward()
     assert overwritten == [True]
 
 

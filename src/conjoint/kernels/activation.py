@@ -10,13 +10,14 @@ from . import dropout as dropping
 from .library import run
 from .ownership import may_overwrite
 from .registry import is_fake, operation
+from .workspace import empty
 
 CODES = {"none": 0, "relu": 1, "elu": 2}
 
 
 @operation
 def _activate_and_drop(x: Tensor, activation: int, seed: Tensor | None, dropout: float) -> Tensor:
-    out = torch.empty_like(x)
+    out = empty(x, *x.shape)
     if not is_fake(out):
         run("activate_and_drop", x.dtype, x, x.numel(), activation, *_mask(seed, dropout), out)
     return out
@@ -26,7 +27,7 @@ def _activate_and_drop(x: Tensor, activation: int, seed: Tensor | None, dropout:
 def _activate_and_drop_backward(
     grad: Tensor, result: Tensor, activation: int, seed: Tensor | None, dropout: float
 ) -> Tensor:
-    out = torch.empty_like(result)
+    out = empty(result, *result.shape)
     if not is_fake(out):
         _fill_backward(grad, result, activation, seed, dropout, out=out)
     return out

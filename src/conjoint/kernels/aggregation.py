@@ -12,6 +12,7 @@ from . import dropout as dropping
 from .library import address, partial_sums, run
 from .ownership import LARGE_BYTES
 from .registry import is_fake, operation
+from .workspace import empty
 
 
 class _Inputs(ctypes.Structure):
@@ -34,7 +35,7 @@ def _aggregate(
     seed: Tensor | None,
     dropout: float,
 ) -> Tensor:
-    out = x.new_empty(rowptr.numel() - 1, alpha.size(1), x.size(2))
+    out = empty(x, rowptr.numel() - 1, alpha.size(1), x.size(2))
     if not is_fake(out):
         inputs = _inputs((rowptr, col, None, None, None), alpha, x, self_weight, seed, dropout)
         run("aggregate", out.dtype, inputs, out)
@@ -57,7 +58,7 @@ def _aggregate_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(d alpha, d x, d self_weight); d x is empty without the order by source, d self_weight without one."""
     d_alpha = torch.empty_like(alpha)
-    d_x = x.new_empty(0) if back_rowptr is None else torch.empty_like(x)
+    d_x = x.new_empty(0) if back_rowptr is None else empty(x, *x.shape)
     d_self = x.new_empty(0) if self_weight is None else torch.empty_like(self_weight)
     if not is_fake(d_alpha):
         graph = (rowptr, col, back_rowptr, back_row, back_perm)
@@ -145,7 +146,7 @@ class _AggregateProject(torch.autograd.Function):
         dropout: float,
     ) -> Tensor:
         sums = _aggregate(rowptr, col, alpha, x, self_weight, seed, dropout)
-        out = sums.new_empty(sums.size(0), weight.size(0), weight.size(1))
+        out = empty(sums, sums.size(0), weight.size(0), weight.size(1))
         for h in range(weight.size(0)):
             torch.mm(sums[:, h], weight[h].t(), out=out[:, h])
         ctx.dropout = dropout
@@ -163,7 +164,7 @@ class _AggregateProject(torch.autograd.Function):
         if sums is None:
             sums = _aggregate(graph[0], graph[1], alpha, x, self_weight, seed, ctx.dropout)
         d_weight = torch.empty_like(weight)
-        d_sums = torch.empty_like(sums) if kept is not None else sums
+        d_sums = empty(sums, *sums.shape) if kept is not None else sums
         for h in range(weight.size(0)):
             torch.mm(grad[:, h].t(), sums[:, h], out=d_weight[h])
             torch.mm(grad[:, h], weight[h], out=d_sums[:, h])

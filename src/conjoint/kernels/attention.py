@@ -11,6 +11,7 @@ from ..graph.adjacency import Adjacency
 from .library import address, partial_sums, run
 from .registry import is_fake, operation
 from .structure import sum_entries
+from .workspace import empty
 
 
 class _Inputs(ctypes.Structure):
@@ -66,8 +67,8 @@ def _attention(
     negative_slope: float,
 ) -> tuple[Tensor, Tensor]:
     """(feature, alpha); alpha is empty where it would equal the first."""
-    feature = a_src.new_empty(col.numel(), a_src.size(1))
-    alpha = a_src.new_empty(0) if mix is None else torch.empty_like(feature)
+    feature = empty(a_src, col.numel(), a_src.size(1))
+    alpha = a_src.new_empty(0) if mix is None else empty(a_src, *feature.shape)
     if not is_fake(feature):
         inputs = _inputs(rowptr, col, a_src, a_dst, edge_logit, structure, mix, negative_slope)
         run("attention", feature.dtype, inputs, feature, alpha)
@@ -91,7 +92,7 @@ def _attention_backward(
     with_mix: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(d logit, d a_dst, d structure, d mix); empty where absent or not asked for; d mix is [2, heads]."""
-    d_logit = torch.empty_like(feature)
+    d_logit = empty(feature, *feature.shape)
     d_dst = a_src.new_empty(0 if a_dst is None else a_dst.shape)
     d_structure = a_src.new_empty(0 if structure is None or not with_structure else structure.shape)
     d_mix = a_src.new_empty((2, mix.size(0)) if with_mix and mix is not None else 0)

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from . import workspace
+
 LARGE_BYTES = 1 << 26
 
 
@@ -18,7 +20,9 @@ def may_overwrite(grad: Tensor) -> bool:
     """To be called from a backward that is `once_differentiable`, on its argument."""
     if grad.numel() * grad.element_size() < LARGE_BYTES or torch.compiler.is_compiling():
         return False
-    return grad._base is None and _references(grad, sys.getrefcount(grad)) == _references_when_alone()
+    found, alone = _references(grad, sys.getrefcount(grad)), _references_when_alone()
+    memory = workspace.is_only_user(grad) if workspace.holds(grad) else found[1] == alone[1]
+    return grad._base is None and memory and (found[0], found[2]) == (alone[0], alone[2])
 
 
 def _references(grad: Tensor, from_python: int) -> tuple[int, int, int]:

@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 from . import dropout as dropping
 from .library import address, partial_sums, run
 from .registry import is_fake, operation
+from .workspace import LARGE_BYTES, empty
 
 
 class _Rows(ctypes.Structure):
@@ -82,7 +83,7 @@ def _head_dots_backward(
     with_x: bool,
 ) -> tuple[Tensor, Tensor]:
     """(d x or empty, d of both vectors [2, heads, channels])."""
-    d_x = torch.empty_like(x) if with_x else x.new_empty(0)
+    d_x = empty(x, *x.shape) if with_x else x.new_empty(0)
     d_vectors = x.new_empty(2, x.size(1), x.size(2))
     if not is_fake(d_vectors):
         partial = partial_sums(x, d_vectors.numel())
@@ -134,6 +135,28 @@ class _HeadDots(torch.autograd.Function):
         d_x, d_vectors = _head_dots_backward(x, first, second, one, two, needs[0])
         found = (d_x if needs[0] else None, d_vectors[0] if needs[1] else None)
         return *found, d_vectors[1] if needs[2] else None
+
+
+class _Project(torch.autograd.Function):
+    """x W^T with large results in the workspace."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return torch.mm(x, weight.t(), out=empty(x, x.size(0), weight.size(0)))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        x, weight = ctx.saved_tensors
+        d_weight = grad.t() @ x if ctx.needs_input_grad[1] else None
+        d_x = torch.mm(grad, weight, out=empty(x, *x.shape)) if ctx.needs_input_grad[0] else None
+        return d_x, d_weight
+
+
+def project(x: Tensor, weight: Tensor) -> Tensor:
+    large = max(x.size(1), weight.size(0)) * x.size(0) * x.element_size() >= LARGE_BYTES
+    return _Project.apply(x, weight) if large else x @ weight.t()
 
 
 def sparse_project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None = None) -> Tensor:

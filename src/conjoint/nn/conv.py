@@ -375,4 +375,8 @@ def _project(linear: Linear | None, x: Tensor) -> Tensor:
     assert linear is not None
     _initialise(linear, x)
     checks.width(x, linear.in_channels)
-    return ops.sparse_project(x, linear.weight) if x.layout == torch.sparse_csr else x @ linear.weight.t()
+    return (
+        ops.sparse_project(x, linear.weight)
+        if x.layout == torch.sparse_csr
+        else ops.project(x, linear.weight)
+    )

@@ -113,6 +113,12 @@ def head_dots(x: Tensor, att_src: Tensor, att_dst: Tensor) -> tuple[Tensor, Tens
     return reference.head_dots(x, att_src, att_dst)
 
 
+def project(x: Tensor, weight: Tensor) -> Tensor:
+    if _served(x, weight) and x.dim() == 2 and not torch.compiler.is_compiling():
+        return fast_projection.project(x, weight)
+    return reference.project(x, weight)
+
+
 def sparse_project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None = None) -> Tensor:
     if _served(weight) and x.dtype == weight.dtype and x.col_indices().dtype == torch.int64:
         return fast_projection.sparse_project(x, weight, dropout, seed)

@@ -132,6 +132,11 @@ def head_project(x: Tensor, weight: Tensor) -> Tensor:
     return torch.einsum("nhi,hci->nhc", x, weight)
 
 
+def project(x: Tensor, weight: Tensor) -> Tensor:
+    """W x for every row. [rows, in], [out, in] -> [rows, out]"""
+    return x @ weight.t()
+
+
 def sparse_project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None = None) -> Tensor:
     """Rows of a sparse CSR matrix, dropout on its stored values, times a weight [out, in]. -> [rows, out]"""
     if dropout > 0.0 and seed is not None:

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from ..data.splits import Split
 from ..errors import Diverged, InputError, Interrupted
+from ..kernels import kept_memory
 from ..nn.model import NodeModel
 from ..products import steady_products
 from .config import TrainConfig
@@ -67,6 +68,7 @@ def fit(
             now, history = run.restore(model, optimizer) or (now, history)
         held.enter_context(own_randomness(device))
         held.enter_context(steady_products(len(inputs.y)))
+        held.enter_context(kept_memory())
         pause = held.enter_context(deferred_interrupt(run is not None))
         for epoch in range(now.epoch + 1, config.epochs + 1):
             seed_epoch(config.seed, epoch, device)
