@@ -116,7 +116,7 @@ def _inputs(
     mix: Tensor | None,
     negative_slope: float,
 ) -> Any:
-    wide = 1 if structure is None else structure.size(1)
+    wide = 1 if structure is None else structure.shape[1:].numel()
     shapes = (rowptr.numel() - 1, a_src.size(1), wide)
     places = (address(a_src), address(a_dst), address(edge_logit), address(structure), address(mix))
     return ctypes.byref(_Inputs(address(rowptr), address(col), *shapes, *places, negative_slope))

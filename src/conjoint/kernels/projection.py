@@ -65,11 +65,13 @@ def _sparse_project_backward(
 
 
 @operation
-def _head_dots(x: Tensor, first: Tensor, second: Tensor | None) -> tuple[Tensor, Tensor]:
+def _head_dots(x: Tensor, first: Tensor, second: Tensor | None, second_rows: int) -> tuple[Tensor, Tensor]:
+    """Products with both vectors; with the second only for the first rows, as many as are said."""
     out = x.new_empty(x.size(0), x.size(1))
-    other = x.new_empty(0) if second is None else torch.empty_like(out)
+    other = x.new_empty(0) if second is None else x.new_empty(second_rows, x.size(1))
     if not is_fake(out):
-        run("head_dots", x.dtype, x, *x.shape, first, second, out, other)
+        rows = 0 if second is None else second_rows
+        run("head_dots", x.dtype, x, *x.shape, first, second, rows, out, other)
     return out, other
 
 
@@ -86,10 +88,35 @@ def _head_dots_backward(
     d_x = empty(x, *x.shape) if with_x else x.new_empty(0)
     d_vectors = x.new_empty(2, x.size(1), x.size(2))
     if not is_fake(d_vectors):
-        partial = partial_sums(x, d_vectors.numel())
-        vectors = (first, second, grad_first, grad_second)
-        run("head_dots_backward", x.dtype, x, *x.shape, *vectors, d_x if with_x else None, partial, d_vectors)
+        vectors, rows = (first, second), 0 if second is None else x.size(0)
+        _fill_head_dots_backward(
+            x, vectors, rows, (grad_first, grad_second), 0, d_x if with_x else None, d_vectors
+        )
     return d_x, d_vectors
+
+
+def add_head_dots_backward(
+    x: Tensor, first: Tensor, second: Tensor, grad_first: Tensor, grad_second: Tensor, *, into: Tensor
+) -> Tensor:
+    """Add d x to `into`, which only the caller may hold; return d of both vectors [2, heads, channels]."""
+    d_vectors = x.new_empty(2, x.size(1), x.size(2))
+    grads = (grad_first, grad_second)
+    _fill_head_dots_backward(x, (first, second), grad_second.size(0), grads, 1, into, d_vectors)
+    return d_vectors
+
+
+def _fill_head_dots_backward(
+    x: Tensor,
+    vectors: tuple[Tensor | None, ...],
+    second_rows: int,
+    grads: tuple[Tensor | None, ...],
+    add: int,
+    d_x: Tensor | None,
+    d_vectors: Tensor,
+) -> None:
+    partial = partial_sums(x, d_vectors.numel())
+    results = (d_x, partial, d_vectors)
+    run("head_dots_backward", x.dtype, x, *x.shape, *vectors, second_rows, *grads, add, *results)
 
 
 class _SparseProject(torch.autograd.Function):
@@ -121,7 +148,7 @@ class _HeadDots(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, first: Tensor, second: Tensor | None) -> Any:
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(x, first, second)
-        out, other = _head_dots(x, first, second)
+        out, other = _head_dots(x, first, second, x.size(0))
         return out if second is None else (out, other)
 
     @staticmethod

@@ -22,7 +22,7 @@ class Structure:
         score = self.score
         if self.adj.log_weight is not None:
             score = score + self.adj.log_weight.to(score.dtype)
-        return ops.edge_softmax(self.adj, score.unsqueeze(1)).squeeze(1)
+        return ops.edge_softmax(self.adj, score)
 
     def first(self, adj: Adjacency) -> "Structure":
         """The part for the first rows of the graph, as the later layers of a receptive field need it."""

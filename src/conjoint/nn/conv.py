@@ -171,12 +171,12 @@ class CATConv(MessagePassing):
         structure = self._structure(adj, x_src, score, n_id)
         logit = edge_logits(adj, edge_attr, self.lin_edge, self.att_edge, self.fill_value)
 
+        with_parts = bool(return_attention_weights)
+        weights: Weights | None
         if self._aggregates_first(x_src, x_dst):
-            out, weights = self._aggregate_first(adj, x_src, structure, logit, bool(return_attention_weights))
+            out, weights = self._aggregate_first(adj, x_src, structure, logit, with_parts)
         else:
-            out, weights = self._transform_first(
-                adj, x_src, x_dst, structure, logit, bool(return_attention_weights)
-            )
+            out, weights = self._transform_first(adj, x_src, x_dst, structure, logit, with_parts)
         res = None
         if self.res is not None and x_dst is not None:
             res = _project(self.res, x_dst)[: adj.num_dst]
@@ -188,7 +188,7 @@ class CATConv(MessagePassing):
             out = out + res
         if self.bias is not None:
             out = out + self.bias
-        return (out, weights.in_user_order(adj)) if return_attention_weights else out
+        return (out, weights.in_user_order(adj)) if weights is not None and return_attention_weights else out
 
     def _transform_first(
         self,
@@ -198,7 +198,7 @@ class CATConv(MessagePassing):
         structure: Structure | None,
         edge_logit: Tensor | None,
         with_parts: bool,
-    ) -> tuple[Tensor, Weights]:
+    ) -> tuple[Tensor, Weights | None]:
         """W x, then the weighted sum over neighbours. -> [targets, heads, out]"""
         shape = (-1, self.heads, self.out_channels)
         lin_src, lin_dst = (self.lin or self.lin_src), (self.lin or self.lin_dst)
@@ -206,6 +206,8 @@ class CATConv(MessagePassing):
         one_kind = x_dst is x_src and lin_src is lin_dst
         h_dst = h_src if one_kind else None if x_dst is None else _project(lin_dst, x_dst).view(shape)
         logits = None
+        if one_kind and not with_parts and self._fuses(adj):
+            return self._attend(adj, h_src, structure, edge_logit), None
         if self.att_src is not None and self.att_dst is not None:
             att_src, att_dst = self.att_src.squeeze(0), self.att_dst.squeeze(0)
             a_dst: Tensor | None = None
@@ -225,6 +227,21 @@ class CATConv(MessagePassing):
             share = eps / adj.degree.clamp(min=1).unsqueeze(1)
             out = out + share.unsqueeze(2).to(own.dtype) * own
         return out, weights
+
+    def _attend(
+        self, adj: Adjacency, h: Tensor, structure: Structure | None, edge_logit: Tensor | None
+    ) -> Tensor:
+        """All after W x in one operation, where nobody asks for the weights. -> [targets, heads, out]"""
+        assert self.att_src is not None and self.att_dst is not None
+        mix = None if structure is None else self.mix
+        scores = None if structure is None else structure.score if mix is None else structure.attention
+        scores = None if scores is None else scores.to(h.dtype)
+        parts = (self.att_src.squeeze(0), self.att_dst.squeeze(0), edge_logit, scores, mix, self.eps)
+        return ops.attend(adj, h, *parts, self.negative_slope, *self._attention_drop(h))
+
+    def _fuses(self, adj: Adjacency) -> bool:
+        plain = not self._drops_self_term and not self._is_watched and adj.log_weight is None
+        return plain and self.att_src is not None
 
     def _aggregate_first(
         self,

@@ -10,6 +10,7 @@ from .. import kernels
 from ..graph.adjacency import Adjacency
 from ..kernels import activation as fast_activation
 from ..kernels import aggregation as fast_aggregation
+from ..kernels import attend as fast_attend
 from ..kernels import attention as fast_attention
 from ..kernels import projection as fast_projection
 from ..kernels import structure as fast_structure
@@ -85,6 +86,32 @@ def aggregate(
     if adj.num_entries and _served(alpha, x, self_weight) and alpha.size(1) <= MAX_HEADS:
         return fast_aggregation.aggregate(adj, alpha, x, self_weight, dropout, seed)
     return reference.aggregate(adj, alpha, x, self_weight, dropout, seed)
+
+
+def attend(
+    adj: Adjacency,
+    h: Tensor,
+    att_src: Tensor,
+    att_dst: Tensor,
+    edge_logit: Tensor | None,
+    structure: Tensor | None,
+    mix: Tensor | None,
+    self_weight: Tensor | None,
+    negative_slope: float,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
+) -> Tensor:
+    parts = (h, att_src, att_dst, edge_logit, structure, mix, self_weight)
+    if torch.compiler.is_compiling():  # in pieces, each of them a kernel
+        a_src, a_dst = head_dots(h, att_src, att_dst)
+        if structure is not None and structure.dim() == 1:
+            structure = structure.unsqueeze(1)
+        inputs = (a_src, a_dst[: adj.num_dst], edge_logit, structure, mix)
+        alpha, _ = attention(adj, *inputs, negative_slope, explicit=mix is None)
+        return aggregate(adj, alpha, h, self_weight, dropout, seed)
+    if adj.num_entries and _served(*parts) and h.size(1) <= MAX_HEADS:
+        return fast_attend.attend(adj, *parts, negative_slope, dropout, seed)
+    return reference.attend(adj, *parts, negative_slope, dropout, seed)
 
 
 def aggregate_and_project(

@@ -104,6 +104,28 @@ def aggregate(
     return out
 
 
+def attend(
+    adj: Adjacency,
+    h: Tensor,  # [num_src, heads, channels]
+    att_src: Tensor,  # [heads, channels]
+    att_dst: Tensor,  # [heads, channels]
+    edge_logit: Tensor | None,  # [entries, heads]
+    structure: Tensor | None,  # [entries] or [entries, 1 or heads]: s_ij with a mix, else C_ij
+    mix: Tensor | None,  # [heads, 2]
+    self_weight: Tensor | None,  # [heads]
+    negative_slope: float,
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
+) -> Tensor:
+    """A layer after its projection: Eq. 4, 7 or 8, 9, where sources and targets are one kind of node."""
+    a_src, a_dst = head_dots(h, att_src, att_dst)
+    if structure is not None and structure.dim() == 1:
+        structure = structure.unsqueeze(1)
+    inputs = (a_src, a_dst[: adj.num_dst], edge_logit, structure, mix)
+    alpha, _ = attention(adj, *inputs, negative_slope, explicit=mix is None)
+    return aggregate(adj, alpha, h, self_weight, dropout, seed)
+
+
 def aggregate_and_project(
     adj: Adjacency,
     alpha: Tensor,  # [entries, heads]

@@ -9,7 +9,7 @@ EXPORT void NAME(activate_and_drop)(const real *in, ix count, ix activation, con
                                     double scale, real *out, int threads) {
     ix pieces = (count + PIECE - 1) / PIECE;
     Mask mask = make_mask(seed, threshold);
-#pragma omp parallel for schedule(dynamic, 16) num_threads(threads) if (threads > 1 && count > CHUNK_WORK)
+#pragma omp parallel for schedule(dynamic, 16) num_threads(threads) if (threads > 1 && count > PARALLEL_CHUNKS * CHUNK_WORK)
     for (ix piece = 0; piece < pieces; piece++) {
         ix first = piece * PIECE, run = smaller(PIECE, count - first);
         const real *x = in + first;
@@ -32,7 +32,7 @@ EXPORT void NAME(activate_and_drop_backward)(const real *grad, const real *resul
     ix pieces = (count + PIECE - 1) / PIECE;
     Mask mask = make_mask(seed, threshold);
     real factor = (real)scale, inverse = mask.on && scale > 0 ? (real)(1.0 / scale) : (real)1;
-#pragma omp parallel for schedule(dynamic, 16) num_threads(threads) if (threads > 1 && count > CHUNK_WORK)
+#pragma omp parallel for schedule(dynamic, 16) num_threads(threads) if (threads > 1 && count > PARALLEL_CHUNKS * CHUNK_WORK)
     for (ix piece = 0; piece < pieces; piece++) {
         ix first = piece * PIECE, run = smaller(PIECE, count - first);
         const real *g = grad + first, *y = result + first;

@@ -60,7 +60,7 @@ EXPORT void NAME(aggregate)(const NAME(Aggregation) * in, real *out, int threads
     ix heads = in->heads, channels = in->channels;
     ix chunks = chunk_count(in->rows, (in->rowptr[in->rows] + in->rows) * heads * channels);
     Mask mask = make_mask(in->seed, in->threshold);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks);
@@ -120,7 +120,7 @@ EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *g
     ix heads = in->heads, channels = in->channels;
     ix chunks = chunk_count(in->sources, in->rowptr[in->rows] * heads * channels);
     Mask mask = make_mask(in->seed, in->threshold);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(in->back_rowptr, in->sources, chunk, chunks);
         ix end = row_start(in->back_rowptr, in->sources, chunk + 1, chunks);
@@ -139,7 +139,7 @@ EXPORT void NAME(aggregate_backward_alpha)(const NAME(Aggregation) * in, const r
     ix stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels;
     ix chunks = chunk_count(in->rows, in->rowptr[in->rows] * width);
     Mask mask = make_mask(in->seed, in->threshold);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks), last = in->rowptr[end];
         double *by_self = d_self != NULL ? partial + chunk * heads : NULL;

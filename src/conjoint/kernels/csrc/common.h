@@ -25,6 +25,8 @@ typedef int64_t ix;
 
 /* Floats of work below which a second chunk costs more than it gives, and the most chunks there can be. */
 enum { CHUNK_WORK = 16384, MAX_CHUNKS = 64 };
+/* Chunks from which on more than one thread is worth waking: a busy machine may be slow to wake them. */
+enum { PARALLEL_CHUNKS = 6 };
 
 ALWAYS_INLINE ix smaller(ix a, ix b) { return a < b ? a : b; }
 

@@ -3,7 +3,7 @@
 static void transpose(const real *in, ix rows, ix columns, real *out, int threads) {
     enum { TILE = 32 };
     ix tiles = (rows + TILE - 1) / TILE;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && rows * columns > CHUNK_WORK)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && rows * columns > PARALLEL_CHUNKS * CHUNK_WORK)
     for (ix tile = 0; tile < tiles; tile++) {
         ix r1 = smaller(rows, (tile + 1) * TILE);
         for (ix c0 = 0; c0 < columns; c0 += TILE)
@@ -56,7 +56,7 @@ EXPORT void NAME(sparse_project)(const NAME(SparseRows) * x, const real *weight,
     ix chunks = chunk_count(x->rows, x->rowptr[x->rows] * x->out);
     Mask mask = make_mask(x->seed, x->threshold);
     transpose(weight, x->out, x->in, by_input, threads);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(x->rowptr, x->rows, chunk, chunks), end = row_start(x->rowptr, x->rows, chunk + 1, chunks);
         if (x->out == 64) sparse_rows(x, mask, begin, end, by_input, out, 64);
@@ -93,27 +93,28 @@ EXPORT void NAME(sparse_project_backward)(const NAME(SparseRows) * x, const real
     transpose(by_input, x->in, x->out, d_weight, threads);
 }
 
-/* out[v][n, h] = <x_nh, vector[v]_h> for one or two vectors per head (those of source and target). */
+/* out[v][n, h] = <x_nh, vector[v]_h> for one or two vectors per head (those of source and target); the second
+ * only for the first second_rows rows, 0 without a second. */
 EXPORT void NAME(head_dots)(const real *x, ix rows, ix heads, ix channels, const real *first, const real *second,
-                            real *out_first, real *out_second, int threads) {
+                            ix second_rows, real *out_first, real *out_second, int threads) {
     ix chunks = chunk_count(rows, rows * heads * channels), width = heads * channels;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++)
         for (ix n = even_start(rows, chunk, chunks); n < even_start(rows, chunk + 1, chunks); n++)
             for (ix h = 0; h < heads; h++) {
                 const real *row = x + n * width + h * channels;
                 out_first[n * heads + h] = dot(row, first + h * channels, channels);
-                if (second != NULL) out_second[n * heads + h] = dot(row, second + h * channels, channels);
+                if (n < second_rows) out_second[n * heads + h] = dot(row, second + h * channels, channels);
             }
 }
 
-/* d x, and d first and d second through `partial`, [MAX_CHUNKS, 2, heads * channels]. d_x NULL: not wanted.
- * Of the vectors, a NULL gradient counts as 0. */
+/* d x, and d first and d second through `partial`, [MAX_CHUNKS, 2, heads * channels]. d_x NULL: not wanted;
+ * with `add` it is added to what is there. A NULL gradient counts as 0. */
 EXPORT void NAME(head_dots_backward)(const real *x, ix rows, ix heads, ix channels, const real *first,
-                                     const real *second, const real *grad_first, const real *grad_second, real *d_x,
-                                     double *partial, real *d_vectors, int threads) {
+                                     const real *second, ix second_rows, const real *grad_first, const real *grad_second,
+                                     ix add, real *d_x, double *partial, real *d_vectors, int threads) {
     ix chunks = chunk_count(rows, rows * heads * channels), width = heads * channels;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         double *total = partial + chunk * 2 * width;
         real by_first[width], by_second[width];
@@ -125,13 +126,15 @@ EXPORT void NAME(head_dots_backward)(const real *x, ix rows, ix heads, ix channe
             for (ix h = 0; h < heads; h++) {
                 const real *row = x + n * width + h * channels;
                 real a = grad_first != NULL ? grad_first[n * heads + h] : 0;
-                real b = grad_second != NULL ? grad_second[n * heads + h] : 0;
+                int both = n < second_rows;
+                real b = both && grad_second != NULL ? grad_second[n * heads + h] : 0;
                 add_scaled(by_first + h * channels, a, row, channels);
-                if (second != NULL) add_scaled(by_second + h * channels, b, row, channels);
+                if (both) add_scaled(by_second + h * channels, b, row, channels);
                 if (d_x == NULL) continue;
                 real *to = d_x + n * width + h * channels;
-                set_scaled(to, a, first + h * channels, channels);
-                if (second != NULL) add_scaled(to, b, second + h * channels, channels);
+                if (add) add_scaled(to, a, first + h * channels, channels);
+                else set_scaled(to, a, first + h * channels, channels);
+                if (both) add_scaled(to, b, second + h * channels, channels);
             }
             if (--left > 0 && n + 1 < end) continue;
             for (ix c = 0; c < width; c++) {

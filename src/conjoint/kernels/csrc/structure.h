@@ -4,7 +4,7 @@
 EXPORT void NAME(edge_dot)(const ix *rowptr, const ix *col, ix rows, ix rank, const real *left, const real *right,
                            const uint8_t *simple, real *out, double *partial, real *total, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * rank);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         double sum = 0;
         ix end = row_start(rowptr, rows, chunk + 1, chunks);
@@ -24,7 +24,7 @@ EXPORT void NAME(sum_rows)(const ix *rowptr, const ix *other, const ix *perm, ix
                            const uint8_t *simple, const real *level, const real *x, real *out, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * rank);
     real unit = level != NULL ? *level : (real)1;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         double total[spill_width(rank)];
         ix end = row_start(rowptr, rows, chunk + 1, chunks);
@@ -48,7 +48,7 @@ EXPORT void NAME(sum_rows)(const ix *rowptr, const ix *other, const ix *perm, ix
 EXPORT void NAME(sum_entries)(const ix *rowptr, const ix *perm, ix rows, ix width, const real *value, real *out,
                               int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * width);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks > 1)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         double total[spill_width(width)];
         ix end = row_start(rowptr, rows, chunk + 1, chunks);

@@ -1,0 +1,53 @@
+import pytest
+import torch
+from torch import Tensor
+
+from conjoint.graph.adjacency import Adjacency
+from conjoint.nn import ops
+from kernel_cases import GRAPHS, check, numbers
+
+SEED = torch.tensor([77])
+STRATEGIES = ("feature", "implicit", "explicit", "explicit by head")
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (3, 20), (8, 8)])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_a_whole_layer_equals_its_definition(graph: str, strategy: str, shape: tuple[int, int]) -> None:
+    adj = GRAPHS[graph]()
+    heads, channels = shape
+    width = (heads,) if "by head" in strategy else ()
+    check(
+        Layer(adj, 0.5),
+        numbers(adj.num_src, heads, channels, seed=1),
+        numbers(heads, channels, seed=2),
+        numbers(heads, channels, seed=3),
+        numbers(adj.num_entries, heads, seed=4) if strategy == "feature" else None,
+        None if strategy == "feature" else numbers(adj.num_entries, *width, seed=5),
+        numbers(heads, 2, seed=6) if strategy == "implicit" else None,
+        numbers(heads, seed=7),
+    )
+
+
+@pytest.mark.parametrize("learns", range(4))
+def test_each_input_alone_may_learn(learns: int) -> None:
+    adj = GRAPHS["rectangular"]()
+    shapes = ((adj.num_src, 2, 5), (2, 5), (2, 5), (adj.num_entries,))
+    inputs = [numbers(*shape, seed=place) for place, shape in enumerate(shapes)]
+
+    def run(moving: Tensor) -> Tensor:
+        parts = [moving if place == learns else part.to(moving.dtype) for place, part in enumerate(inputs)]
+        h, att_src, att_dst, score = parts
+        return ops.attend(adj, h, att_src, att_dst, None, score, None, None, 0.2)
+
+    check(run, inputs[learns])
+
+
+class Layer:
+    def __init__(self, adj: Adjacency, dropout: float) -> None:
+        self.adj, self.dropout = adj, dropout
+
+    def __call__(self, h: Tensor, att_src: Tensor, att_dst: Tensor, *parts: Tensor | None) -> Tensor:
+        edge_logit, structure, mix, eps = parts
+        inputs = (h, att_src, att_dst, edge_logit, structure, mix, eps)
+        return ops.attend(self.adj, *inputs, 0.2, self.dropout, SEED)
