@@ -49,6 +49,16 @@ def test_a_runs_own_config_is_a_config(tmp_path: Path, monkeypatch: pytest.Monke
     assert plan("--config", str(file), "--seed", "9").seeds == (9,)
 
 
+def test_consistency_takes_settings_or_its_defaults() -> None:
+    assert plan("--consistency").train == {"consistency": {}}
+    assert plan("cora", "--consistency", "passes=2,weight=3.0").train["consistency"] == {
+        "passes": 2,
+        "weight": 3.0,
+    }
+    with pytest.raises(InputError, match="--consistency often: write key=value"):
+        plan("--consistency", "often")
+
+
 def test_seeds_count_from_the_first() -> None:
     assert plan("--seed", "5").seeds == (5,)
     assert plan("--seed", "5", "--seeds", "3").seeds == (5, 6, 7)

@@ -56,6 +56,8 @@ def plan_from(options: argparse.Namespace) -> Plan:
     _take(data, given, DATA_OPTIONS)
     _take(split, given, SPLIT_OPTIONS)
     _take(train, given, TRAIN_OPTIONS)
+    if "consistency" in given:
+        train["consistency"] = consistency_settings(given["consistency"])
     name = model_name(given.get("model") or model.get("name") or "cat-i-mf")
     model = {**model, "name": name, **model_settings(given)}
     for key, value in map(assignment, given.get("set", [])):
@@ -156,6 +158,16 @@ def assignment(text: str) -> tuple[str, Any]:
         return key.strip(), tomllib.loads(f"value = {value}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
         return key.strip(), value.strip()
+
+
+def consistency_settings(text: str) -> dict[str, Any]:
+    """key=value,key=value as TOML's inline table reads it; nothing at all means the defaults."""
+    try:
+        return tomllib.loads(f"value = {{{text}}}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        raise InputError(
+            f"--consistency {text}: write key=value,key=value, for example passes=4,weight=1.0"
+        ) from None
 
 
 def check_settings(name: str, settings: Mapping[str, Any]) -> None:

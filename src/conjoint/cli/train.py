@@ -21,6 +21,7 @@ examples:
   conjoint train pubmed --model cat-e-sc --split public --data ~/graphs
   conjoint train --edges links.csv --nodes people.csv --label team --out runs/teams
   conjoint train --edges links.tsv.gz --nodes people.parquet --label team --features spectral:64
+  conjoint train citeseer --data FOLDER --consistency passes=4,sample=512
   conjoint train cora --set clip=1.0 --set schedule=cosine --json
   conjoint train --resume runs/teams
 
@@ -149,6 +150,13 @@ def _add_training_options(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         dest="penalty_weight",
         help="weight of the structural loss; default 0.01",
+    )
+    group.add_argument(
+        "--consistency",
+        nargs="?",
+        const="",
+        metavar="KEY=VALUE,...",
+        help="train unlabelled nodes to agree with themselves; for example passes=4,weight=1,temperature=0.5",
     )
     group.add_argument(
         "--rule", metavar="NAME", help="which epoch to keep: val-loss (default), val-accuracy, gat, release"
