@@ -71,7 +71,10 @@ def test_sparse_projection(threads: Callable[[int], None]) -> None:
 
 
 def test_one_pool_of_threads(threads: Callable[[int], None]) -> None:
-    """The kernels share torch's OpenMP: one libgomp is mapped, so there is no second pool to compete with."""
+    """The kernels share torch's OpenMP: no second libgomp is mapped, so there is no second pool to compete with.
+
+    scikit-learn's wheel brings a copy for itself; other tests may have loaded it into this process.
+    """
     threads(2)
     adj = random_graph(4000, 30_000, 0)
     ops.aggregate(adj, numbers(adj.num_entries, 8, seed=1), numbers(adj.num_src, 8, 8, seed=2))
@@ -83,4 +86,5 @@ def test_one_pool_of_threads(threads: Callable[[int], None]) -> None:
             }
     except OSError:
         pytest.skip("no /proc here")
-    assert len(mapped) == 1, mapped
+    shared = {path for path in mapped if "scikit_learn" not in path}
+    assert len(shared) == 1, mapped
