@@ -71,7 +71,7 @@ def test_sparse_projection(threads: Callable[[int], None]) -> None:
 
 
 def test_one_pool_of_threads(threads: Callable[[int], None]) -> None:
-    """The kernels share torch's OpenMP: no second libgomp is mapped, so there is no second pool to compete with.
+    """The kernels share torch's OpenMP: no second libgomp is mapped, so no second pool competes with it.
 
     scikit-learn's wheel brings a copy for itself; other tests may have loaded it into this process.
     """
