@@ -29,6 +29,16 @@ def test_a_whole_layer_equals_its_definition(graph: str, strategy: str, shape: t
     )
 
 
+@pytest.mark.parametrize("shape", [(1, 7), (3, 20), (8, 8)])
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_merged_heads(graph: str, dropout: float, shape: tuple[int, int]) -> None:
+    adj = GRAPHS[graph]()
+    heads = shape[0]
+    vectors = (numbers(*shape, seed=2), numbers(*shape, seed=3), None, None, None, numbers(heads, seed=7))
+    check(Layer(adj, dropout, merge=True), numbers(adj.num_src, *shape, seed=1), *vectors)
+
+
 @pytest.mark.parametrize("learns", range(4))
 def test_each_input_alone_may_learn(learns: int) -> None:
     adj = GRAPHS["rectangular"]()
@@ -44,10 +54,10 @@ def test_each_input_alone_may_learn(learns: int) -> None:
 
 
 class Layer:
-    def __init__(self, adj: Adjacency, dropout: float) -> None:
-        self.adj, self.dropout = adj, dropout
+    def __init__(self, adj: Adjacency, dropout: float, merge: bool = False) -> None:
+        self.adj, self.dropout, self.merge = adj, dropout, merge
 
     def __call__(self, h: Tensor, att_src: Tensor, att_dst: Tensor, *parts: Tensor | None) -> Tensor:
         edge_logit, structure, mix, eps = parts
         inputs = (h, att_src, att_dst, edge_logit, structure, mix, eps)
-        return ops.attend(self.adj, *inputs, 0.2, self.dropout, SEED)
+        return ops.attend(self.adj, *inputs, 0.2, self.dropout, SEED, self.merge)

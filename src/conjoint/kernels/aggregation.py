@@ -18,7 +18,7 @@ from .workspace import empty
 class _Inputs(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("rowptr", "col", "back_rowptr", "back_row", "back_perm")),
-        *((name, ctypes.c_int64) for name in ("rows", "sources", "heads", "x_heads", "channels")),
+        *((name, ctypes.c_int64) for name in ("rows", "sources", "heads", "x_heads", "channels", "merged")),
         *((name, ctypes.c_void_p) for name in ("alpha", "x", "self_weight", "seed")),
         ("threshold", ctypes.c_int64),
         ("scale", ctypes.c_double),
@@ -34,10 +34,11 @@ def _aggregate(
     self_weight: Tensor | None,
     seed: Tensor | None,
     dropout: float,
+    merge: bool = False,
 ) -> Tensor:
-    out = empty(x, rowptr.numel() - 1, alpha.size(1), x.size(2))
+    out = empty(x, rowptr.numel() - 1, 1 if merge else alpha.size(1), x.size(2))
     if not is_fake(out):
-        inputs = _inputs((rowptr, col, None, None, None), alpha, x, self_weight, seed, dropout)
+        inputs = _inputs((rowptr, col, None, None, None), alpha, x, self_weight, seed, dropout, merge)
         run("aggregate", out.dtype, inputs, out)
     return out
 
@@ -55,6 +56,7 @@ def _aggregate_backward(
     seed: Tensor | None,
     dropout: float,
     grad: Tensor,
+    merge: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(d alpha, d x, d self_weight); d x is empty without the order by source, d self_weight without one."""
     d_alpha = torch.empty_like(alpha)
@@ -62,7 +64,7 @@ def _aggregate_backward(
     d_self = x.new_empty(0) if self_weight is None else torch.empty_like(self_weight)
     if not is_fake(d_alpha):
         graph = (rowptr, col, back_rowptr, back_row, back_perm)
-        inputs = _inputs(graph, alpha, x, self_weight, seed, dropout)
+        inputs = _inputs(graph, alpha, x, self_weight, seed, dropout, merge)
         sums = (None, None) if self_weight is None else (partial_sums(x, alpha.size(1)), d_self)
         if back_rowptr is None:
             run("aggregate_backward_alpha", x.dtype, inputs, grad, d_alpha, *sums)
@@ -78,6 +80,7 @@ def _inputs(
     self_weight: Tensor | None,
     seed: Tensor | None,
     dropout: float,
+    merge: bool,
 ) -> Any:
     rows = graph[0].numel() - 1 if graph[0] is not None else 0
     places = (address(alpha), address(x), address(self_weight), address(seed))
@@ -85,7 +88,7 @@ def _inputs(
     return ctypes.byref(
         _Inputs(
             *map(address, graph),
-            *(rows, x.size(0), alpha.size(1), x.size(1), x.size(2)),
+            *(rows, x.size(0), alpha.size(1), x.size(1), x.size(2), int(merge)),
             *places,
             *(dropping.threshold(dropout), factor),
         )

@@ -33,14 +33,15 @@ class _Attend(torch.autograd.Function):
         adj: Adjacency,
         negative_slope: float,
         dropout: float,
+        merge: bool,
     ) -> Tensor:
         a_src, a_dst = _head_dots(h, att_src, att_dst, adj.num_dst)
         inputs = (a_src, a_dst, edge_logit, structure, mix)
         feature, alpha = _attention(adj.rowptr, adj.col, *inputs, negative_slope)
         alpha = feature if mix is None else alpha
-        ctx.adj, ctx.negative_slope, ctx.dropout = adj, negative_slope, dropout
+        ctx.adj, ctx.negative_slope, ctx.dropout, ctx.merge = adj, negative_slope, dropout, merge
         ctx.save_for_backward(h, att_src, att_dst, *inputs, feature, alpha, self_weight, seed)
-        return _aggregate(adj.rowptr, adj.col, alpha, h, self_weight, seed, dropout)
+        return _aggregate(adj.rowptr, adj.col, alpha, h, self_weight, seed, dropout, merge)
 
     @staticmethod
     @once_differentiable
@@ -52,7 +53,7 @@ class _Attend(torch.autograd.Function):
         d_alpha, d_h, d_self = _aggregate_backward(
             *by_target,
             *(by_source.rowptr, by_source.row, by_source.perm),
-            *(alpha, h, self_weight, seed, ctx.dropout, grad.contiguous()),
+            *(alpha, h, self_weight, seed, ctx.dropout, grad.contiguous(), ctx.merge),
         )
         call: Any = _attention_backward  # too many arguments in a row for the type checker to count
         d_logit, d_dst, d_structure, d_mix = call(
@@ -68,7 +69,7 @@ class _Attend(torch.autograd.Function):
             d_structure if needs[4] else None,
             d_mix.t() if needs[5] else None,
             d_self if needs[6] else None,
-            *(None,) * 4,
+            *(None,) * 5,
         )
 
 
@@ -84,7 +85,8 @@ def attend(
     negative_slope: float,
     dropout: float,
     seed: Tensor | None,
+    merge: bool,
 ) -> Tensor:
     given = (h, att_src, att_dst, edge_logit, structure, mix, self_weight)
     inputs = [None if part is None else part.contiguous() for part in given]
-    return _Attend.apply(*inputs, dropping.in_use(dropout, seed), adj, negative_slope, dropout)
+    return _Attend.apply(*inputs, dropping.in_use(dropout, seed), adj, negative_slope, dropout, merge)

@@ -182,7 +182,7 @@ class CATConv(MessagePassing):
             res = _project(self.res, x_dst)[: adj.num_dst]
         if res is not None and res.size(1) == self.heads * self.out_channels:
             out, res = out + res.view_as(out), None
-        merged = self.concat or self.heads == 1
+        merged = self.concat or out.size(1) == 1
         out = out.flatten(1) if merged else out.mean(dim=1)  # [targets, total]
         if res is not None:
             out = out + res
@@ -231,13 +231,14 @@ class CATConv(MessagePassing):
     def _attend(
         self, adj: Adjacency, h: Tensor, structure: Structure | None, edge_logit: Tensor | None
     ) -> Tensor:
-        """All after W x in one operation, where nobody asks for the weights. -> [targets, heads, out]"""
+        """All after W x in one operation, where nobody asks for the weights. -> [targets, heads or 1, out]"""
         assert self.att_src is not None and self.att_dst is not None
         mix = None if structure is None else self.mix
         scores = None if structure is None else structure.score if mix is None else structure.attention
         scores = None if scores is None else scores.to(h.dtype)
         parts = (self.att_src.squeeze(0), self.att_dst.squeeze(0), edge_logit, scores, mix, self.eps)
-        return ops.attend(adj, h, *parts, self.negative_slope, *self._attention_drop(h))
+        merge = not self.concat and self.residual != "per-head"  # else each head is still wanted
+        return ops.attend(adj, h, *parts, self.negative_slope, *self._attention_drop(h), merge)
 
     def _fuses(self, adj: Adjacency) -> bool:
         plain = not self._drops_self_term and not self._is_watched and adj.log_weight is None

@@ -100,6 +100,7 @@ def attend(
     negative_slope: float,
     dropout: float = 0.0,
     seed: Tensor | None = None,
+    merge: bool = False,  # the mean of the heads
 ) -> Tensor:
     parts = (h, att_src, att_dst, edge_logit, structure, mix, self_weight)
     if torch.compiler.is_compiling():  # in pieces, each of them a kernel
@@ -108,10 +109,11 @@ def attend(
             structure = structure.unsqueeze(1)
         inputs = (a_src, a_dst[: adj.num_dst], edge_logit, structure, mix)
         alpha, _ = attention(adj, *inputs, negative_slope, explicit=mix is None)
-        return aggregate(adj, alpha, h, self_weight, dropout, seed)
+        out = aggregate(adj, alpha, h, self_weight, dropout, seed)
+        return out.mean(dim=1, keepdim=True) if merge else out
     if adj.num_entries and _served(*parts) and h.size(1) <= MAX_HEADS:
-        return fast_attend.attend(adj, *parts, negative_slope, dropout, seed)
-    return reference.attend(adj, *parts, negative_slope, dropout, seed)
+        return fast_attend.attend(adj, *parts, negative_slope, dropout, seed, merge)
+    return reference.attend(adj, *parts, negative_slope, dropout, seed, merge)
 
 
 def aggregate_and_project(

@@ -116,6 +116,7 @@ def attend(
     negative_slope: float,
     dropout: float = 0.0,
     seed: Tensor | None = None,
+    merge: bool = False,  # the mean of the heads
 ) -> Tensor:
     """A layer after its projection: Eq. 4, 7 or 8, 9, where sources and targets are one kind of node."""
     a_src, a_dst = head_dots(h, att_src, att_dst)
@@ -123,7 +124,8 @@ def attend(
         structure = structure.unsqueeze(1)
     inputs = (a_src, a_dst[: adj.num_dst], edge_logit, structure, mix)
     alpha, _ = attention(adj, *inputs, negative_slope, explicit=mix is None)
-    return aggregate(adj, alpha, h, self_weight, dropout, seed)
+    out = aggregate(adj, alpha, h, self_weight, dropout, seed)  # [num_dst, heads, channels]
+    return out.mean(dim=1, keepdim=True) if merge else out
 
 
 def aggregate_and_project(

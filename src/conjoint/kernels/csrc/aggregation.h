@@ -1,11 +1,12 @@
 /* Eq. 9: out_i = sum_j alpha_ij x_j + eps / |N_i| x_i, dropout on alpha made on the fly.
  *
- * x is [sources, x_heads, channels] with x_heads = heads, or 1 where all heads read the same rows. */
+ * x is [sources, x_heads, channels] with x_heads = heads, or 1 where all heads read the same rows. The result is
+ * [rows, heads, channels], or the mean of the heads, [rows, channels], where they are merged. */
 
 typedef struct {
     const ix *rowptr, *col;                 /* by target */
     const ix *back_rowptr, *back_row, *back_perm; /* the same entries by source; only the backward with d x */
-    ix rows, sources, heads, x_heads, channels;
+    ix rows, sources, heads, x_heads, channels, merged;
     const real *alpha, *x, *self_weight;
     const ix *seed;
     ix threshold;
@@ -22,33 +23,40 @@ ALWAYS_INLINE void fetch(const real *x, ix count) {
         __builtin_prefetch(x + c, 0, 3);
 }
 
+/* From one head to the next in a row of the result and of its gradient, and the part of the result it makes. */
+ALWAYS_INLINE ix result_step(const NAME(Aggregation) * in, ix channels) { return in->merged ? 0 : channels; }
+ALWAYS_INLINE ix result_width(const NAME(Aggregation) * in, ix heads, ix channels) {
+    return in->merged ? channels : heads * channels;
+}
+ALWAYS_INLINE double head_part(const NAME(Aggregation) * in) { return in->merged ? 1.0 / (double)in->heads : 1.0; }
+
 ALWAYS_INLINE real self_share(const NAME(Aggregation) * in, ix i, ix h) {
     ix degree = in->rowptr[i + 1] - in->rowptr[i];
-    return in->self_weight[h] / (real)(degree > 1 ? degree : 1);
+    return in->self_weight[h] * (real)head_part(in) / (real)(degree > 1 ? degree : 1);
 }
 
 ALWAYS_INLINE void aggregate_chunk(const NAME(Aggregation) * in, Mask mask, ix begin, ix end, real *out, ix heads,
                                    ix channels) {
     ix stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels;
+    ix width = result_width(in, heads, channels), to_step = result_step(in, channels);
     ix block = WEIGHTS / heads > 0 ? WEIGHTS / heads : 1;
     ix last = in->rowptr[end];
-    real weight[block * heads];
-    double total[spill_width(heads * channels)];
+    real weight[block * heads], scale = (real)(in->scale * head_part(in));
+    double total[spill_width(width)];
     for (ix i = begin; i < end; i++) {
-        real *restrict to = out + i * heads * channels;
-        Spill spill = start_spill(total, heads * channels, in->rowptr[i + 1] - in->rowptr[i]);
-        if (in->self_weight == NULL) clear(to, heads * channels);
-        else
-            for (ix h = 0; h < heads; h++)
-                set_scaled(to + h * channels, self_share(in, i, h), in->x + i * stride + h * step, channels);
+        real *restrict to = out + i * width;
+        Spill spill = start_spill(total, width, in->rowptr[i + 1] - in->rowptr[i]);
+        clear(to, width);
+        for (ix h = 0; h < heads && in->self_weight != NULL; h++)
+            add_scaled(to + h * to_step, self_share(in, i, h), in->x + i * stride + h * step, channels);
         for (ix e0 = in->rowptr[i]; e0 < in->rowptr[i + 1]; e0 += block) {
             ix e1 = smaller(e0 + block, in->rowptr[i + 1]);
-            drop_run(mask, (real)in->scale, (uint64_t)(e0 * heads), (e1 - e0) * heads, in->alpha + e0 * heads, weight);
+            drop_run(mask, scale, (uint64_t)(e0 * heads), (e1 - e0) * heads, in->alpha + e0 * heads, weight);
             for (ix e = e0; e < e1; e++) {
                 if (e + AHEAD < last) fetch(in->x + in->col[e + AHEAD] * stride, stride);
                 const real *from = in->x + in->col[e] * stride, *w = weight + (e - e0) * heads;
                 for (ix h = 0; h < heads; h++)
-                    if (channels < 16 || w[h] != 0) add_scaled(to + h * channels, w[h], from + h * step, channels);
+                    if (channels < 16 || w[h] != 0) add_scaled(to + h * to_step, w[h], from + h * step, channels);
                 after_term(&spill, to);
             }
         }
@@ -65,7 +73,7 @@ EXPORT void NAME(aggregate)(const NAME(Aggregation) * in, real *out, int threads
         ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks);
         /* The paper's own shape, as constants, lets the compiler unroll it. */
-        if (heads == 8 && channels == 8) aggregate_chunk(in, mask, begin, end, out, 8, 8);
+        if (heads == 8 && channels == 8 && !in->merged) aggregate_chunk(in, mask, begin, end, out, 8, 8);
         else aggregate_chunk(in, mask, begin, end, out, heads, channels);
     }
 }
@@ -73,17 +81,19 @@ EXPORT void NAME(aggregate)(const NAME(Aggregation) * in, real *out, int threads
 /* sum <grad_i, x_i> / |N_i| per head, added to by_self. */
 ALWAYS_INLINE void self_backward(const NAME(Aggregation) * in, ix i, const real *grad, const real *x, double *by_self) {
     ix step = in->x_heads == 1 ? 0 : in->channels, degree = in->rowptr[i + 1] - in->rowptr[i];
+    ix from_step = result_step(in, in->channels);
+    double part = head_part(in) / (double)(degree > 1 ? degree : 1);
     for (ix h = 0; h < in->heads; h++)
-        by_self[h] += (double)dot(grad + h * in->channels, x + h * step, in->channels) / (double)(degree > 1 ? degree : 1);
+        by_self[h] += part * (double)dot(grad + h * from_step, x + h * step, in->channels);
 }
 
 /* One walk by source: row j of x and of d x stay at hand, grad_i is gathered once and gives both d x_j and
  * d alpha_ij. */
 ALWAYS_INLINE void by_source_chunk(const NAME(Aggregation) * in, Mask mask, ix begin, ix end, const real *grad,
                                    real *d_x, real *d_alpha, double *by_self, ix heads, ix channels) {
-    ix width = heads * channels, stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels;
-    ix last = in->back_rowptr[end];
-    real factor[heads];
+    ix stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels, last = in->back_rowptr[end];
+    ix width = result_width(in, heads, channels), from_step = result_step(in, channels);
+    real factor[heads], scale = (real)(in->scale * head_part(in));
     double total[spill_width(stride)];
     for (ix j = begin; j < end; j++) {
         const real *x = in->x + j * stride;
@@ -92,7 +102,7 @@ ALWAYS_INLINE void by_source_chunk(const NAME(Aggregation) * in, Mask mask, ix b
         clear(to, stride);
         if (in->self_weight != NULL && j < in->rows) {
             for (ix h = 0; h < heads; h++)
-                add_scaled(to + h * step, self_share(in, j, h), grad + j * width + h * channels, channels);
+                add_scaled(to + h * step, self_share(in, j, h), grad + j * width + h * from_step, channels);
             if (by_self != NULL) self_backward(in, j, grad + j * width, x, by_self);
         }
         for (ix k = in->back_rowptr[j]; k < in->back_rowptr[j + 1]; k++) {
@@ -100,11 +110,11 @@ ALWAYS_INLINE void by_source_chunk(const NAME(Aggregation) * in, Mask mask, ix b
             if (k + AHEAD < last) __builtin_prefetch(in->alpha + in->back_perm[k + AHEAD] * heads, 0, 3);
             const real *from = grad + in->back_row[k] * width;
             ix e = in->back_perm[k] * heads;
-            mask_run(mask, (real)in->scale, (uint64_t)e, heads, factor);
+            mask_run(mask, scale, (uint64_t)e, heads, factor);
             for (ix h = 0; h < heads; h++) {
                 real sum = 0;
                 if (channels < 16 || factor[h] != 0)
-                    sum = dot_and_add(from + h * channels, x + h * step, in->alpha[e + h] * factor[h], to + h * step,
+                    sum = dot_and_add(from + h * from_step, x + h * step, in->alpha[e + h] * factor[h], to + h * step,
                                       channels);
                 if (d_alpha != NULL) d_alpha[e + h] = sum * factor[h];
             }
@@ -126,7 +136,7 @@ EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *g
         ix end = row_start(in->back_rowptr, in->sources, chunk + 1, chunks);
         double *by_self = d_self != NULL ? partial + chunk * heads : NULL;
         if (by_self != NULL) for (ix h = 0; h < heads; h++) by_self[h] = 0;
-        if (heads == 8 && channels == 8) by_source_chunk(in, mask, begin, end, grad, d_x, d_alpha, by_self, 8, 8);
+        if (heads == 8 && channels == 8 && !in->merged) by_source_chunk(in, mask, begin, end, grad, d_x, d_alpha, by_self, 8, 8);
         else by_source_chunk(in, mask, begin, end, grad, d_x, d_alpha, by_self, heads, channels);
     }
     if (d_self != NULL) fold(partial, chunks, heads, d_self);
@@ -135,9 +145,11 @@ EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *g
 /* d alpha and d eps alone (x needs no gradient): a walk by target, nothing transposed. */
 EXPORT void NAME(aggregate_backward_alpha)(const NAME(Aggregation) * in, const real *grad, real *d_alpha, double *partial,
                                            real *d_self, int threads) {
-    ix heads = in->heads, channels = in->channels, width = heads * channels;
+    ix heads = in->heads, channels = in->channels;
     ix stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels;
-    ix chunks = chunk_count(in->rows, in->rowptr[in->rows] * width);
+    ix width = result_width(in, heads, channels), from_step = result_step(in, channels);
+    real scale = (real)(in->scale * head_part(in));
+    ix chunks = chunk_count(in->rows, in->rowptr[in->rows] * heads * channels);
     Mask mask = make_mask(in->seed, in->threshold);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
@@ -151,10 +163,10 @@ EXPORT void NAME(aggregate_backward_alpha)(const NAME(Aggregation) * in, const r
             for (ix e = in->rowptr[i]; e < in->rowptr[i + 1]; e++) {
                 if (e + AHEAD < last) fetch(in->x + in->col[e + AHEAD] * stride, stride);
                 const real *x = in->x + in->col[e] * stride;
-                mask_run(mask, (real)in->scale, (uint64_t)(e * heads), heads, factor);
+                mask_run(mask, scale, (uint64_t)(e * heads), heads, factor);
                 for (ix h = 0; h < heads; h++)
                     d_alpha[e * heads + h] =
-                        factor[h] != 0 ? factor[h] * dot(g + h * channels, x + h * step, channels) : (real)0;
+                        factor[h] != 0 ? factor[h] * dot(g + h * from_step, x + h * step, channels) : (real)0;
             }
         }
     }

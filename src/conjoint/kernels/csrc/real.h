@@ -80,11 +80,13 @@ ALWAYS_INLINE real expm1_real(real x) {
     return parts.scale * parts.tail + (parts.scale - (real)1);
 }
 
-/* out = in * (kept ? scale : 0) for places first .. first + count; a plain copy when the mask is off.
+/* out = in * (kept ? scale : 0) for places first .. first + count; all are kept when the mask is off.
  * Cut at multiples of 2^32, so that the loop works on 32-bit lanes. `out` may be `in`. */
 ALWAYS_INLINE void drop_run(Mask mask, real scale, uint64_t first, ix count, const real *in, real *out) {
     if (!mask.on) {
-        if (in != out) memcpy(out, in, (size_t)count * sizeof(real));
+        if (scale != 1) {
+            SIMD for (ix i = 0; i < count; i++) out[i] = in[i] * scale;
+        } else if (in != out) memcpy(out, in, (size_t)count * sizeof(real));
         return;
     }
     while (count > 0) {
@@ -98,11 +100,11 @@ ALWAYS_INLINE void drop_run(Mask mask, real scale, uint64_t first, ix count, con
     }
 }
 
-/* What drop_run would multiply by: scale where kept, 0 where dropped, 1 when the mask is off. */
+/* What drop_run would multiply by: scale where kept, 0 where dropped. */
 ALWAYS_INLINE void mask_run(Mask mask, real scale, uint64_t first, ix count, real *out) {
     uint32_t low = (uint32_t)first, high = (uint32_t)(first >> 32) ^ mask.high;
     if (!mask.on) {
-        SIMD for (ix i = 0; i < count; i++) out[i] = (real)1;
+        SIMD for (ix i = 0; i < count; i++) out[i] = scale;
     } else if ((uint64_t)low + (uint64_t)count <= ((uint64_t)1 << 32)) {
         SIMD for (ix i = 0; i < count; i++) {
             uint32_t word = mix_word(mix_word((low + (uint32_t)i) ^ mask.low) ^ high);
