@@ -10,8 +10,12 @@ from .errors import ConjointError, InputError
 os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")
 # Large tensors on large pages: a fresh half-gigabyte costs a fifth. torch reads it at its first tensor.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+# Threads that wait for each other should sleep soon: spinning makes a step 30 times slower where other
+# programs want the cores too, and gains little where they do not. libgomp reads it when torch is imported.
+os.environ.setdefault("GOMP_SPINCOUNT", "500")
 
 if TYPE_CHECKING:
+    from .data import load, make_split, read_graph
     from .estimator import CATClassifier, CATClusterer, NodeGraph
     from .graph.adjacency import Adjacency, adjacency
     from .nn.attention import ConjointAttention, Structure
@@ -20,11 +24,13 @@ if TYPE_CHECKING:
     from .nn.interventions import (
         Constant,
         EdgeScores,
+        EmbeddingSimilarity,
         FeatureSimilarity,
         Intervention,
         MatrixFactorization,
         SelfExpression,
     )
+    from .training import Consistency, TrainConfig, evaluate, fit
 
 __version__ = "0.1.0"
 
@@ -36,15 +42,23 @@ _HOMES = {
     "CATClusterer": "estimator",
     "CATConv": "nn.conv",
     "ConjointAttention": "nn.attention",
+    "Consistency": "training",
     "Constant": "nn.interventions",
     "EdgeScores": "nn.interventions",
+    "EmbeddingSimilarity": "nn.interventions",
     "FeatureSimilarity": "nn.interventions",
     "Intervention": "nn.interventions",
     "MatrixFactorization": "nn.interventions",
     "NodeGraph": "estimator",
     "SelfExpression": "nn.interventions",
     "Structure": "nn.attention",
+    "TrainConfig": "training",
     "adjacency": "graph.adjacency",
+    "evaluate": "training",
+    "fit": "training",
+    "load": "data",
+    "make_split": "data",
+    "read_graph": "data",
 }
 
 __all__ = [
@@ -55,8 +69,10 @@ __all__ = [
     "CATConv",
     "ConjointAttention",
     "ConjointError",
+    "Consistency",
     "Constant",
     "EdgeScores",
+    "EmbeddingSimilarity",
     "FeatureSimilarity",
     "InputError",
     "Intervention",
@@ -64,7 +80,13 @@ __all__ = [
     "NodeGraph",
     "SelfExpression",
     "Structure",
+    "TrainConfig",
     "adjacency",
+    "evaluate",
+    "fit",
+    "load",
+    "make_split",
+    "read_graph",
 ]
 
 

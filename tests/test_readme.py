@@ -1,0 +1,44 @@
+"""The examples that a newcomer copies first must run as they stand."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from conjoint.data import load, make_split
+from conjoint.graph.sparse import to_scipy
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+
+
+def test_the_two_commands_stand_alone() -> None:
+    run, check = (block.strip().splitlines() for block in blocks("sh"))
+    assert len(run) == len(check) == 1
+    assert run[0].endswith("conjoint train") and check[0].endswith("scripts/check.py")
+
+
+def test_the_example_for_pytorch_geometric(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CONJOINT_DATA", raising=False)
+    (code, _) = blocks("python")
+    assert len([line for line in code.splitlines() if line.strip()]) <= 12
+    names: dict[str, object] = {}
+    torch.manual_seed(0)
+    exec(code.replace("range(200)", "range(5)"), names)
+    assert isinstance(names["alpha"], torch.Tensor) and names["alpha"].size(1) == 8
+
+
+def test_the_example_for_scikit_learn() -> None:
+    data = load("cora", source="embedded")
+    y = np.full(data.num_nodes, -1)
+    train = make_split(data, "per-class", seed=0).train.numpy()
+    y[train] = data.y.numpy()[train]
+    names = {"X": to_scipy(data.x), "y": y, "A": data.edge_index.numpy()}
+    (_, code) = blocks("python")
+    exec(code.replace("random_state=0", "random_state=0, epochs=5"), names)
+    assert names["classifier"].predict_proba(names["X"]).shape == (2708, 7)
