@@ -25,7 +25,8 @@ def test_memory_comes_back_when_nobody_holds_it() -> None:
         place = first.data_ptr()
         del first
         assert pool.empty(LIKE, 5, 18).data_ptr() == place
-        assert pool.empty(LIKE, 10).data_ptr() != place  # far too small for that buffer, which is given back
+        assert pool.empty(LIKE, 10).data_ptr() != place  # far too small for that buffer
+        assert pool.empty(LIKE, 200).data_ptr() != place  # too large for it, so it is given back
         assert len(pool._pool.buffers if pool._pool else ()) == 1
 
 

@@ -59,7 +59,7 @@ def _aggregate_backward(
     merge: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(d alpha, d x, d self_weight); d x is empty without the order by source, d self_weight without one."""
-    d_alpha = torch.empty_like(alpha)
+    d_alpha = empty(alpha, *alpha.shape)
     d_x = x.new_empty(0) if back_rowptr is None else empty(x, *x.shape)
     d_self = x.new_empty(0) if self_weight is None else torch.empty_like(self_weight)
     if not is_fake(d_alpha):

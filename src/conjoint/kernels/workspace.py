@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-# Smaller tensors come and go cheaply, and buffers kept for them would stand idle at the peak.
-LARGE_BYTES = 100 << 20
+# Smaller tensors come and go cheaply.
+LARGE_BYTES = 16 << 20
 # A buffer may be so many times larger than what is put into it.
 SLACK = 2.2
 
@@ -24,14 +24,14 @@ class _Pool:
         self.alone = _uses(torch.UntypedStorage(1))
 
     def take(self, nbytes: int) -> torch.UntypedStorage:
-        """The smallest unused buffer that fits. If none does, all of them make room for a new one."""
-        unused = {place: buffer for place, buffer in self.buffers.items() if _uses(buffer) == self.alone}
-        fitting = [buffer for buffer in unused.values() if nbytes <= buffer.nbytes() <= SLACK * nbytes]
+        """The smallest unused buffer that fits. If none does, unused smaller ones make room for a new one."""
+        unused = [buffer for buffer in self.buffers.values() if _uses(buffer) == self.alone]
+        fitting = [buffer for buffer in unused if nbytes <= buffer.nbytes() <= SLACK * nbytes]
         if fitting:
             return min(fitting, key=lambda buffer: buffer.nbytes())
-        for place in unused:
+        for place in [buffer.data_ptr() for buffer in unused if buffer.nbytes() < nbytes]:
             del self.buffers[place]
-        unused.clear()
+        unused = []  # the last to refer to them
         made = torch.UntypedStorage(nbytes)
         self.buffers[made.data_ptr()] = made
         return made
