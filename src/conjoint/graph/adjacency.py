@@ -81,6 +81,16 @@ class Adjacency:
         return first & (self.row != self.col)
 
     @cached_property
+    def simple_weight(self) -> Tensor:
+        """`simple` as numbers, for sums over the entries of A. [entries] float32"""
+        return self.simple.float()
+
+    @cached_property
+    def num_simple(self) -> int:
+        """||A||^2: the number of ones in A."""
+        return int(self.simple.sum())
+
+    @cached_property
     def edge_index(self) -> Tensor:
         """The edges attended to, in the user's order with added self-loops at the end. [2, entries]"""
         edges = torch.empty(2, self.num_entries, dtype=torch.long, device=self.col.device)

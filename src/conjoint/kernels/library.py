@@ -3,9 +3,8 @@
 import ctypes
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +27,24 @@ class Loaded:
         self.variant = path.stem.removeprefix("conjoint_kernels_")
         self.library = ctypes.CDLL(str(path))
 
-    @cache  # noqa: B019 - one library lives as long as the process
-    def function(self, name: str, dtype: torch.dtype) -> Any:
-        function = getattr(self.library, f"{name}_{'f32' if dtype == torch.float32 else 'f64'}")
-        function.restype = None
-        return function
+        self.functions: dict[tuple[str, torch.dtype], Any] = {}
+
+    def function(self, name: str, dtype: torch.dtype, arguments: Sequence[Any]) -> Any:
+        """A kernel by name and precision. Its parameter types are read off the first call's arguments."""
+        found = self.functions.get((name, dtype))
+        if found is None:
+            found = getattr(self.library, f"{name}_{'f32' if dtype == torch.float32 else 'f64'}")
+            found.restype = None
+            found.argtypes = [*map(_c_type, arguments), ctypes.c_int]
+            self.functions[name, dtype] = found
+        return found
+
+
+def _c_type(value: Any) -> Any:
+    """Tensors, references to structures and None go as pointers, ints as 64-bit integers."""
+    if isinstance(value, int):
+        return ctypes.c_int64
+    return ctypes.c_double if isinstance(value, float) else ctypes.c_void_p
 
 
 def _candidates() -> list[Path]:
@@ -104,9 +116,10 @@ def disabled() -> Iterator[None]:
 
 
 def run(name: str, dtype: torch.dtype, *arguments: Any) -> None:
-    """Call a kernel. Tensors go as pointers, ints as 64-bit integers; the thread count is added last."""
+    """Call a kernel; the thread count is added as its last argument."""
     assert _LOADED is not None  # the dispatch asked `active` first
-    _LOADED.function(name, dtype)(*[_as_c(value) for value in arguments], torch.get_num_threads())
+    plain = [value.data_ptr() if isinstance(value, Tensor) else value for value in arguments]
+    _LOADED.function(name, dtype, arguments)(*plain, torch.get_num_threads())
 
 
 def partial_sums(like: Tensor, width: int) -> Tensor:
@@ -116,13 +129,3 @@ def partial_sums(like: Tensor, width: int) -> Tensor:
 
 def address(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()
-
-
-def _as_c(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return ctypes.c_void_p(value.data_ptr())
-    if isinstance(value, int):
-        return ctypes.c_int64(value)
-    if isinstance(value, float):
-        return ctypes.c_double(value)
-    return value  # None (a null pointer) and references to structures pass as they are

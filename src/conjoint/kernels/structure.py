@@ -49,7 +49,7 @@ def _sum_rows(
     rows = rowptr.numel() - 1
     out = x.new_empty(rows, x.size(1))
     if not is_fake(out):
-        run("sum_rows", out.dtype, rowptr, other, perm, rows, x.size(1), value, simple, level, x, out)
+        run("sum_rows", out.dtype, rowptr, other, perm, rows, x.size(1), value, simple, level, x, 0, out)
     return out
 
 
@@ -84,6 +84,15 @@ class _EdgeDot(torch.autograd.Function):
         d_left = d_right = None
         if ctx.needs_input_grad[0]:
             d_left = _sum_rows(rowptr, col, None, grad, counted, level, left if right is None else right)
+        if (
+            right is None
+            and back_rowptr is not None
+            and d_left is not None
+            and not torch.compiler.is_compiling()
+        ):
+            entries = (back_rowptr, back_row, back_perm, left.size(0), left.size(1))
+            run("sum_rows", left.dtype, *entries, grad, counted, level, left, 1, d_left)
+            return d_left, *(None,) * 7
         if back_rowptr is not None:
             d_right = _sum_rows(back_rowptr, back_row, back_perm, grad, counted, level, left)
         if right is None and d_left is not None and d_right is not None:

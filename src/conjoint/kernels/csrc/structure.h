@@ -18,10 +18,10 @@ EXPORT void NAME(edge_dot)(const ix *rowptr, const ix *col, ix rows, ix rank, co
     if (simple != NULL) fold(partial, chunks, 1, total);
 }
 
-/* out_i = sum over k in row i of weight x[other[k]], weight = value[p] + (simple[p] ? level : 0), where
+/* out_i = (with `add`: +=) sum over k in row i of weight x[other[k]], weight = value[p] + (simple[p] ? level : 0), where
  * p = perm[k], or k without a perm. No value: 0. `simple` without a level counts each simple entry once. */
 EXPORT void NAME(sum_rows)(const ix *rowptr, const ix *other, const ix *perm, ix rows, ix rank, const real *value,
-                           const uint8_t *simple, const real *level, const real *x, real *out, int threads) {
+                           const uint8_t *simple, const real *level, const real *x, ix add, real *out, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * rank);
     real unit = level != NULL ? *level : (real)1;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
@@ -31,7 +31,7 @@ EXPORT void NAME(sum_rows)(const ix *rowptr, const ix *other, const ix *perm, ix
         for (ix i = row_start(rowptr, rows, chunk, chunks); i < end; i++) {
             real *to = out + i * rank;
             Spill spill = start_spill(total, rank, rowptr[i + 1] - rowptr[i]);
-            clear(to, rank);
+            if (!add) clear(to, rank);
             for (ix k = rowptr[i]; k < rowptr[i + 1]; k++) {
                 ix p = perm != NULL ? perm[k] : k;
                 real weight = value != NULL ? value[p] : 0;

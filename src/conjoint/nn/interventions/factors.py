@@ -65,8 +65,8 @@ class MatrixFactorization(LowRank):
         score = self.score(adj, None, n_id) if score is None else score
         factors = self.rows(adj, n_id)
         gram = factors.t() @ factors  # [rank, rank]
-        edges = adj.simple.to(score.dtype)
-        return edges.sum() - 2.0 * torch.dot(edges, score) + gram.square().sum()
+        along_edges = torch.dot(adj.simple_weight.to(score.dtype), score)
+        return adj.num_simple - 2.0 * along_edges + gram.square().sum()
 
 
 class SelfExpression(LowRank):
@@ -80,8 +80,7 @@ class SelfExpression(LowRank):
         gram = factors.t() @ factors  # [rank, rank]
         spread = ops.spread(adj, _targets(adj, factors))  # A^T V: [num_src, rank]
         spread_gram = spread.t() @ spread
-        edges = adj.simple.sum().to(factors.dtype)
-        return edges - 2.0 * torch.trace(spread_gram) + (spread_gram * gram).sum()
+        return adj.num_simple - 2.0 * torch.trace(spread_gram) + (spread_gram * gram).sum()
 
 
 def _targets(adj: Adjacency, per_source: Tensor) -> Tensor:
