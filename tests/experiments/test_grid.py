@@ -1,5 +1,6 @@
 """The grid is the paper's: models, data sets, seeds, and numbers as printed."""
 
+import os
 import re
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from conjoint.experiments.settings import paper_settings
 from conjoint.nn.zoo import MODELS, settings_of
 from conjoint.training import config_from
 
-PAPER = Path("/work/shared/paper")
+# The paper's source, where it stands beside the benchmarks' folder.
+PAPER = Path(os.environ.get("CONJOINT_DATA", "")).parent / "paper"
 
 
 def test_table_1_has_eighteen_models_four_graphs_and_ten_seeds() -> None:
