@@ -16,14 +16,12 @@ BENCHMARK_SETTINGS = ("name", "root", "source", "features")
 
 
 def load_graph(plan: Plan) -> "Data":
-    """The graph of the plan, with the features that its model reads."""
-    from ..nn.zoo import input_features
+    """The graph of the plan, with the features and edges that its model reads."""
+    from ..nn.zoo import input_graph
 
     name, settings = model_of(plan)
     check_settings(name, settings)
-    data = _load(dict(plan.data))
-    data.x = input_features(name, data, **settings)
-    return data
+    return input_graph(name, _load(dict(plan.data)), **settings)
 
 
 def _load(options: dict[str, Any]) -> "Data":

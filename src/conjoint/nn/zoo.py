@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from ..errors import InputError
 from ..graph import embeddings
+from ..graph.pruning import alike
 from ..graph.sparse import row_normalise
 from . import baselines as base
 from .baselines import Settings
@@ -65,6 +66,11 @@ class EmbeddingSettings(GATSettings):
 
 
 @dataclass(frozen=True)
+class GATJaccardSettings(GATSettings, base.Pruning):
+    pass
+
+
+@dataclass(frozen=True)
 class Entry:
     about: str
     settings: type[Settings]
@@ -117,6 +123,25 @@ def input_features(name: str, data: Data, **settings: Any) -> Tensor:
     return embeddings.join(x, made, chosen.scale)
 
 
+def input_graph(name: str, data: Data, **settings: Any) -> Data:
+    """The graph as the model called `name` reads it: its `input_features`, and only the edges that it trusts.
+
+    `data` itself where nothing is to be changed, else a copy.
+    """
+    x = input_features(name, data, **settings)
+    chosen = _settings(name, _entry(name), settings)
+    if x is data.x and not isinstance(chosen, base.Pruning):
+        return data
+    made = data.clone()
+    made.x = x
+    if isinstance(chosen, base.Pruning):
+        keep = alike(x, data.edge_index, chosen.threshold)
+        made.edge_index = data.edge_index[:, keep]
+        if data.edge_weight is not None:
+            made.edge_weight = data.edge_weight[keep]
+    return made
+
+
 def settings_of(name: str) -> dict[str, Any]:
     """The settings that `name` knows, with their defaults."""
     return asdict(_entry(name).settings())
@@ -138,7 +163,7 @@ def _settings(name: str, entry: Entry, given: dict[str, Any]) -> Settings:
 
 def _attention(size: Size, settings: GATSettings, **fixed: Any) -> CAT:
     options = asdict(settings)
-    for not_the_network in ("hidden", "rank", "dim", "scale", "embedding_seed"):
+    for not_the_network in ("hidden", "rank", "dim", "scale", "embedding_seed", "threshold"):
         options.pop(not_the_network, None)
     return CAT(size.features, settings.hidden, size.classes, **options, **fixed)
 
@@ -214,6 +239,11 @@ _ZOO = {
         "control: structural attention alone, matrix factorisation", MatrixFactorization, "structural"
     ),
     "sc-only": _learnt("control: structural attention alone, self-expression", SelfExpression, "structural"),
+    "gcn-jaccard": _simple(
+        "defence: GCN without edges between unlike nodes", base.GCN, base.GCNJaccardSettings
+    ),
+    "gcn-svd": _simple("defence: GCN on a low-rank adjacency", base.GCNSVD, base.GCNSVDSettings),
+    "gat-jaccard": Entry("defence: GAT without edges between unlike nodes", GATJaccardSettings, _gat),
 }
 
 MODELS: dict[str, str] = {name: entry.about for name, entry in _ZOO.items()}

@@ -1,6 +1,7 @@
 """The networks that conjoint attention is compared with, composed from PyG's layers."""
 
 from .arma import ARMA, ARMASettings
+from .defences import GCNSVD, GCNJaccardSettings, GCNSVDSettings, Pruning
 from .gcn import GCN, GCNSettings, JKNet, JKNetSettings
 from .gin import GIN, GINSettings
 from .monet import MoNet, MoNetSettings
@@ -12,17 +13,21 @@ __all__ = [
     "APPNP",
     "ARMA",
     "GCN",
+    "GCNSVD",
     "GIN",
     "SAGE",
     "SGC",
     "APPNPSettings",
     "ARMASettings",
+    "GCNJaccardSettings",
+    "GCNSVDSettings",
     "GCNSettings",
     "GINSettings",
     "JKNet",
     "JKNetSettings",
     "MoNet",
     "MoNetSettings",
+    "Pruning",
     "SAGESettings",
     "SGCSettings",
     "Settings",
