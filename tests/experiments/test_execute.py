@@ -1,7 +1,10 @@
 """From a spec to a row, on the Cora that ships with the package."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 from torch_geometric.data import Data
 
@@ -60,9 +63,9 @@ def test_a_run_that_diverges_gives_a_row_that_says_so() -> None:
 
 
 def test_variants_change_the_graph_and_leave_the_kept_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def without_edges(data: Data, options: object) -> Data:
+    def without_edges(data: Data, options: Mapping[str, Any], rng: np.random.Generator) -> Data:
         changed = data.clone()
-        changed.edge_index = data.edge_index[:, : options["keep"]]  # type: ignore[index]
+        changed.edge_index = data.edge_index[:, : options["keep"]]
         return changed
 
     monkeypatch.setitem(variants.VARIANTS, "few-edges", without_edges)
@@ -70,6 +73,34 @@ def test_variants_change_the_graph_and_leave_the_kept_one_alone(monkeypatch: pyt
     few = execute(replace(cora("gat"), variant={"few-edges": {"keep": 2}}))
     assert few["val_loss"] != before["val_loss"] and few["key"] != before["key"]
     assert execute(cora("gat"))["val_loss"] == before["val_loss"]
+
+
+def test_noise_goes_with_the_seed_and_reaches_what_is_made_from_the_graph() -> None:
+    noisy = replace(cora("gat-klap"), variant={"add-edges": {"share": 0.5}})
+    one, again = execute(noisy), execute(noisy)
+    other = execute(replace(noisy, seed=2))
+    clean = execute(cora("gat-klap"))
+    assert one["val_loss"] == again["val_loss"]
+    assert len({row["val_loss"] for row in (one, other, clean)}) == 3
+
+
+def test_a_split_can_have_settings() -> None:
+    few = execute(replace(cora("gcn"), split_settings={"train_per_class": 2}))
+    assert few["split_settings"] == {"train_per_class": 2} and spec_from(few).split_settings
+    assert few["key"] != cora("gcn").key
+    assert few["val_loss"] != execute(cora("gcn"))["val_loss"]
+
+
+def test_a_control_gives_a_row_like_a_network() -> None:
+    spec = replace(cora("gcn"), model="smooth-logistic", model_settings={}, train_settings={})
+    row, network = execute(spec), execute(cora("gcn"))
+    assert set(network) - set(row) == {"release"} and "failed" not in row
+    assert row["test_accuracy"] > 0.75 and row["parameters"] == 7 * 1434
+    told = ("val_loss", "val_accuracy", "test_accuracy", "all_accuracy")
+    again = execute(replace(spec, seed=spec.seed + 1))  # the same split: nothing else decides the row
+    assert {name: row[name] for name in told} == {name: again[name] for name in told}
+    noisy = execute(replace(spec, variant={"add-edges": {"share": 1.0}}))
+    assert noisy["test_accuracy"] < row["test_accuracy"]
 
 
 def test_an_unknown_variant_is_named() -> None:

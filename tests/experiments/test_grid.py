@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from conjoint.errors import InputError
+from conjoint.experiments.controls import CONTROLS
 from conjoint.experiments.grid import experiment, experiment_names, paper, published
 from conjoint.experiments.settings import paper_settings
+from conjoint.experiments.variants import VARIANTS
 from conjoint.nn.zoo import MODELS, settings_of
 from conjoint.training import config_from
 
@@ -53,10 +55,35 @@ def test_the_nine_lambdas_of_the_figure() -> None:
 def test_every_run_can_be_built_and_quick_is_a_smaller_grid(name: str) -> None:
     whole, quick = experiment(name), experiment(name, quick=True)
     for spec in whole.specs:
-        assert spec.model in MODELS
-        assert set(spec.model_settings) <= set(settings_of(spec.model))
+        assert spec.model in MODELS or spec.model in CONTROLS
+        if spec.model in MODELS:
+            assert set(spec.model_settings) <= set(settings_of(spec.model))
+        assert set(spec.variant) <= set(VARIANTS)
         config_from({**spec.train_settings, "seed": spec.seed, "rule": spec.rule})
     assert 0 < len(quick.specs) < len(whole.specs)
+
+
+def test_noise_levels_are_variants_and_the_clean_level_is_the_papers_own_run() -> None:
+    edges = experiment("robust-edges")
+    cora = [spec for spec in edges.specs if spec.dataset == "cora" and spec.model == "gat"]
+    shares = [spec.variant["add-edges"]["share"] if spec.variant else 0.0 for spec in cora]
+    assert sorted(set(shares)) == [0.0, 0.25, 0.5, 1.0, 2.0] and len(cora) == 5 * 10
+    others = [spec for spec in edges.specs if spec.dataset != "cora" and spec.model == "gat"]
+    assert len(others) == 3 * 3 * 5
+    clean = {
+        spec.key for spec in edges.specs if not spec.variant and spec.model in ("gat", "gcn", "cat-i-mf")
+    }
+    assert clean < {spec.key for spec in experiment("table1").specs}
+
+
+def test_few_labels_are_settings_of_the_split() -> None:
+    found = {spec.split_settings.get("train_per_class", 20) for spec in experiment("few-labels").specs}
+    assert found == {1, 3, 5, 10, 20}
+
+
+def test_a_control_has_no_training() -> None:
+    controls = [spec for spec in experiment("robust-edges").specs if spec.model == "smooth-logistic"]
+    assert controls and not any(spec.train_settings for spec in controls)
 
 
 def test_a_cells_own_settings_win_over_the_papers() -> None:

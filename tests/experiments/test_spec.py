@@ -37,6 +37,7 @@ def test_the_key_is_fixed() -> None:
 @pytest.mark.parametrize(
     "change",
     [
+        {"split_settings": {"train_per_class": 5}},
         {"model": "cat-i-sc"},
         {"dataset": "citeseer"},
         {"source": "release"},

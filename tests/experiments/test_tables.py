@@ -52,6 +52,22 @@ def test_lambda_has_a_column_for_each_value() -> None:
     assert line(table, "cat-i-mf")["λ = 0.0001"] == "70.05 ± 0.07"
 
 
+def test_noise_has_a_column_for_each_share_and_a_table_against_each_reference() -> None:
+    rows = [row for row in rows_of("robust-edges") if row["dataset"] == "cora"]
+    accuracy, gat, control = tables_of("robust-edges", rows)
+    assert accuracy.headers == ("model", "+0%", "+25%", "+50%", "+100%", "+200%")
+    assert line(accuracy, "gat")["+100%"] == "70.17 ± 0.21"
+    assert gat.title.endswith("against gat") and control.title.endswith("against smooth-logistic")
+    assert line(gat, "gcn")["+50%"].startswith("+1.00 ± 0.00, p")
+    assert "gat" not in {row[0].text for row in gat.rows}
+    assert line(control, "gat")["+200%"].startswith("-")
+
+
+def test_few_labels_read_the_split() -> None:
+    accuracy, *_ = tables_of("few-labels", rows_of("few-labels"))
+    assert accuracy.headers[1:] == tuple(f"{k} per class" for k in (1, 3, 5, 10, 20))
+
+
 def test_the_ablation_compares_each_cat_with_its_control() -> None:
     *_, controls = tables_of("ablation", rows_of("ablation"))
     assert controls.headers[-1] == "against control"

@@ -18,6 +18,7 @@ from ..nn import zoo
 from ..training import config_from, evaluate, fit
 from ..training.runs.sidecar import versions
 from . import memory
+from .controls import CONTROLS
 from .spec import RunSpec
 from .variants import changed
 from .watching import ReleaseWatcher
@@ -31,8 +32,7 @@ def execute(spec: RunSpec, root: str | None = None) -> dict[str, Any]:
     """
     began = time.perf_counter()
     row: dict[str, Any] = {"key": spec.key, **asdict(spec)}
-    data = _inputs(_name_of(spec), root, spec.model, _frozen(spec.model_settings))
-    data = changed(data, spec.variant)
+    data = _inputs(spec, root)
     held = memory.start_counting()  # reading the graph is not what the memory of a model means
     try:
         row |= _measure(spec, data)
@@ -46,8 +46,10 @@ def execute(spec: RunSpec, root: str | None = None) -> dict[str, Any]:
 
 
 def _measure(spec: RunSpec, data: Data) -> dict[str, Any]:
+    split = make_split(data, spec.split, spec.split_seed, **spec.split_settings)
+    if spec.model in CONTROLS:
+        return CONTROLS[spec.model](data, split, spec.model_settings)
     config = config_from({**spec.train_settings, "seed": spec.seed, "rule": spec.rule}, spec.label)
-    split = make_split(data, spec.split, spec.split_seed)
     model = zoo.build(
         spec.model,
         features=int(data.x.size(1)),
@@ -71,8 +73,12 @@ def _measure(spec: RunSpec, data: Data) -> dict[str, Any]:
 Named = tuple[str, str | None, str | None]  # dataset, source, features
 
 
-def _name_of(spec: RunSpec) -> Named:
-    return spec.dataset, spec.source, spec.features
+def _inputs(spec: RunSpec, root: str | None) -> Data:
+    """The graph that the model reads: changed first, so that whatever is made from it sees the change."""
+    name: Named = (spec.dataset, spec.source, spec.features)
+    if spec.variant:
+        return _read_by(spec.model, spec.model_settings, changed(_graph(name, root), spec.variant, spec.seed))
+    return _unchanged(name, root, spec.model, tuple(sorted(spec.model_settings.items())))
 
 
 @lru_cache(maxsize=2)
@@ -82,19 +88,13 @@ def _graph(name: Named, root: str | None) -> Data:
 
 
 @lru_cache(maxsize=4)
-def _inputs(name: Named, root: str | None, model: str, settings: tuple[tuple[str, Any], ...]) -> Data:
-    """The graph with the features that the model reads: embeddings are made once per process."""
-    data = _graph(name, root)
-    x = zoo.input_features(model, data, **dict(settings))
-    if x is data.x:
-        return data
-    joined = data.clone()
-    joined.x = x
-    return joined
+def _unchanged(name: Named, root: str | None, model: str, settings: tuple[tuple[str, Any], ...]) -> Data:
+    """The same for every seed: embeddings are made once per process."""
+    return _read_by(model, dict(settings), _graph(name, root))
 
 
-def _frozen(settings: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted(settings.items()))
+def _read_by(model: str, settings: Mapping[str, Any], data: Data) -> Data:
+    return data if model in CONTROLS else zoo.input_graph(model, data, **settings)
 
 
 @cache

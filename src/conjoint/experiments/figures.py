@@ -1,9 +1,10 @@
 """The paper's figures, and a picture of each table, from rows alone."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..evaluation.plots.style import COLOURS, GREY, look, new_figure, tidy
 from .grid import Experiment, experiment, published
@@ -67,38 +68,38 @@ def _legend(figure: "Figure", with_paper: bool) -> None:
     figure.legend(handles=marks, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
 
 
-def lambda_figure(rows: Sequence[Row]) -> "Figure | None":
-    """Test accuracy over the weight of the structural loss, on a logarithmic axis."""
-    chosen = experiment("lambda")
+def level_figure(name: str, rows: Sequence[Row]) -> "Figure | None":
+    """Accuracy along what the experiment varies, a panel for each graph; the bar is the 95% interval."""
+    chosen = experiment(name)
+    axis = chosen.axis
+    assert axis is not None
     mine = select(rows, (spec.key for spec in chosen.specs))
     datasets = [d for d in datasets_in(chosen) if any(row["dataset"] == d for row in mine)]
     if not datasets:
         return None
-    figure = new_figure(max(6.0, 4.2 * len(datasets)), 3.4)
+    figure = new_figure(max(6.0, 4.2 * len(datasets)), 3.4 if len(models_in(chosen)) < 8 else 4.2)
     panels = np.atleast_1d(figure.subplots(1, len(datasets)))
     for axes, dataset in zip(panels, datasets, strict=True):
-        tidy(axes, DATASETS[dataset], "λ", "test accuracy (%)")
-        cells = summarise(
-            [row for row in mine if row["dataset"] == dataset],
-            chosen.metric,
-            column=lambda row: str(float(row["train_settings"]["penalty_weight"])),
-        )
+        tidy(axes, DATASETS[dataset], axis.title, "test accuracy (%)")
+        here = [row for row in mine if row["dataset"] == dataset]
+        cells = summarise(here, chosen.metric, column=lambda row: str(axis.level(row)))
         for k, model in enumerate(models_in(chosen)):
             known = sorted(
-                (float(weight), cell.spread)
-                for (m, weight), cell in cells.items()
+                (float(level), cell.spread)
+                for (m, level), cell in cells.items()
                 if m == model and cell.spread
             )
             if known:
-                weights, spreads = zip(*known, strict=True)
-                colour, _ = look(k)
+                levels, spreads = zip(*known, strict=True)
+                colour, marker = look(k)
                 means = [100 * spread.mean for spread in spreads]
                 bars = [100 * (spread.ci95 or 0.0) for spread in spreads]
                 axes.errorbar(
-                    weights, means, yerr=bars, color=colour, marker="o", ms=3.5, lw=1.2, label=model
+                    levels, means, yerr=bars, color=colour, marker=marker, ms=3.5, lw=1.2, label=model
                 )
-        axes.set_xscale("log")
-    _names_below(figure, panels[0])
+        if axis.log:
+            axes.set_xscale("log")
+    _names_below(figure, panels)
     return figure
 
 
@@ -127,13 +128,18 @@ def size_figure(rows: Sequence[Row]) -> "Figure | None":
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("")
         axes.set_xticks(range(len(datasets)), [DATASETS[d] for d in datasets])
-    _names_below(figure, panels[0])
+    _names_below(figure, panels)
     return figure
 
 
-def _names_below(figure: "Figure", axes: "Axes") -> None:
+def _names_below(figure: "Figure", panels: npt.NDArray[Any]) -> None:
+    """One legend for all panels: a model that one of them lacks may be in another."""
+    named: dict[str, Any] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
     figure.legend(
-        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8, frameon=False
+        list(named.values()), list(named), loc="outside lower center", ncols=5, fontsize=8, frameon=False
     )
 
 

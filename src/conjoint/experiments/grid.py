@@ -1,14 +1,16 @@
-"""The grid of `paper.toml`: from an experiment's name to the list of its runs."""
+"""The grids of `paper.toml` and `robustness.toml`: from an experiment's name to the list of its runs."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import product
 from typing import Any
 
 from ..errors import InputError
+from .axis import Axis
+from .controls import CONTROLS
 from .settings import paper_settings
 from .spec import RunSpec
 
@@ -23,6 +25,8 @@ class Experiment:
     specs: tuple[RunSpec, ...]
     published: str | None  # which table of published numbers stands beside it
     isolated: bool  # each run in a process of its own
+    axis: Axis | None  # what its cells' `levels` are levels of
+    references: tuple[str, ...]  # models that the others are compared with at every level
 
 
 @cache
@@ -32,10 +36,11 @@ def experiment(name: str, quick: bool = False) -> Experiment:
     source = _about(about["same_runs"]) if "same_runs" in about else about
     keep = source.get("quick", {}) if quick else {}
     wanted = set(_models(about["models"])) if "models" in about else None
+    axis = Axis(**about["axis"]) if "axis" in about else None
     specs = [
         spec
         for cell in source["cells"]
-        for spec in _expand(cell, keep)
+        for spec in _expand(cell, axis, keep)
         if wanted is None or spec.model in wanted
     ]
     return Experiment(
@@ -45,17 +50,23 @@ def experiment(name: str, quick: bool = False) -> Experiment:
         specs=tuple({spec.key: spec for spec in specs}.values()),
         published=about.get("published"),
         isolated=any(cell.get("isolated", False) for cell in source["cells"]),
+        axis=axis,
+        references=tuple(about.get("references", ())),
     )
 
 
 def experiment_names() -> list[str]:
-    return list(paper()["experiments"])
+    return [*paper()["experiments"], *_read("robustness.toml")["experiments"]]
+
+
+def paper() -> dict[str, Any]:
+    """`paper.toml` as it stands."""
+    return _read("paper.toml")
 
 
 @cache
-def paper() -> dict[str, Any]:
-    """`paper.toml` as it stands."""
-    return tomllib.loads(files("conjoint.experiments").joinpath("paper.toml").read_text(encoding="utf-8"))
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("conjoint.experiments").joinpath(name).read_text(encoding="utf-8"))
 
 
 def published(table: str, model: str, dataset: str) -> tuple[float, float] | None:
@@ -68,27 +79,29 @@ def published(table: str, model: str, dataset: str) -> tuple[float, float] | Non
 
 
 def _about(name: str) -> dict[str, Any]:
-    known = paper()["experiments"]
+    known = {**paper()["experiments"], **_read("robustness.toml")["experiments"]}
     if name not in known:
         raise InputError(f"experiment {name!r} is not known; choose one of {', '.join(known)}")
     return known[name]
 
 
 def _models(named: str | list[str]) -> list[str]:
-    return paper()["groups"][named] if isinstance(named, str) else named
+    groups = {**paper()["groups"], **_read("robustness.toml")["groups"]}
+    return groups[named] if isinstance(named, str) else named
 
 
-def _expand(cell: Mapping[str, Any], keep: Mapping[str, Any]) -> Iterator[RunSpec]:
+def _expand(cell: Mapping[str, Any], axis: Axis | None, keep: Mapping[str, Any]) -> Iterator[RunSpec]:
     """Data sets outermost and seeds before models, so that each further pass makes every cell firmer."""
     models = [name for name in _models(cell["models"]) if name in keep.get("models", [name])]
     datasets = [name for name in cell["datasets"] if name in keep.get("datasets", [name])]
     seeds = range(min(cell["seeds"], keep.get("seeds", cell["seeds"])))
-    sweep, always = cell.get("sweep", {}), paper()["defaults"]["train"]
+    levels = [{}] if axis is None else [axis.parts(level) for level in cell["levels"]]
+    always = paper()["defaults"]["train"]
     for dataset, seed, model in product(datasets, seeds, models):
         usual = paper_settings(model, dataset)
-        for values in product(*sweep.values()):
-            swept = dict(zip(sweep, values, strict=True))
-            yield RunSpec(
+        for level in levels:
+            train = always | usual.train | cell.get("train", {}) | level.get("train_settings", {})
+            spec = RunSpec(
                 model=model,
                 dataset=dataset,
                 source=cell.get("source", {}).get(dataset),
@@ -96,12 +109,15 @@ def _expand(cell: Mapping[str, Any], keep: Mapping[str, Any]) -> Iterator[RunSpe
                 split=cell["split"],
                 # Published splits are what they are; a random one is drawn anew for every seed.
                 split_seed=seed if cell["split"] in RANDOM_SPLITS else 0,
+                split_settings=cell.get("split_settings", {}) | level.get("split_settings", {}),
                 seed=seed,
                 rule=cell.get("rule", "val-loss"),
                 model_settings=usual.model | cell.get("model", {}),
-                train_settings=always | usual.train | cell.get("train", {}) | swept | keep.get("train", {}),
-                variant=cell.get("variant", {}),
+                train_settings=train | keep.get("train", {}),
+                variant=cell.get("variant", {}) | level.get("variant", {}),
             )
+            # Controls are no networks: they have no training, and choose by validation accuracy.
+            yield replace(spec, train_settings={}, rule="val-accuracy") if model in CONTROLS else spec
 
 
 RANDOM_SPLITS = ("per-class", "fraction")

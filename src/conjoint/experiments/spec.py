@@ -15,7 +15,7 @@ class RunSpec:
     Args:
         model: a name of `conjoint.nn.zoo`.
         dataset, source, features: arguments of `conjoint.data.load`.
-        split, split_seed: arguments of `conjoint.data.make_split`.
+        split, split_seed, split_settings: arguments of `conjoint.data.make_split`.
         seed: of the initial weights and of training.
         rule: which epoch is kept.
         model_settings: for `zoo.build`. Settings left out have their defaults.
@@ -34,11 +34,15 @@ class RunSpec:
     model_settings: Mapping[str, Any] = field(default_factory=dict)
     train_settings: Mapping[str, Any] = field(default_factory=dict)
     variant: Mapping[str, Any] = field(default_factory=dict)
+    split_settings: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def key(self) -> str:
         """The same for equal specs on any machine and day; numbers count by value, so 1 and 1.0 are one."""
-        text = json.dumps(_plain(asdict(self)), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        parts = asdict(self)
+        if not parts["split_settings"]:
+            del parts["split_settings"]  # younger than the first rows, whose keys must stand
+        text = json.dumps(_plain(parts), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
@@ -48,7 +52,8 @@ class RunSpec:
 
 def spec_from(row: Mapping[str, Any]) -> RunSpec:
     """The spec that a row was made from."""
-    return RunSpec(**{part.name: row[part.name] for part in fields(RunSpec)})
+    given = {part.name: row[part.name] for part in fields(RunSpec) if part.name in row}
+    return RunSpec(**given)
 
 
 def _plain(value: Any) -> Any:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..training import Spread
+from .axis import Axis, levels_in
 from .grid import Experiment, experiment, published
 from .rows import Row, select
-from .stats import Cell, Paired, summarise
+from .stats import Cell, Cells, Paired, summarise
 
 # The paper's own names, for readers who have it at hand.
 DATASETS = {
@@ -42,8 +44,8 @@ def tables_of(name: str, rows: Sequence[Row]) -> list[Table]:
     """The tables of one experiment, from those of its runs that are done."""
     chosen = experiment(name)
     mine = select(rows, (spec.key for spec in chosen.specs))
-    if name == "lambda":
-        return list(_swept(chosen, mine))
+    if chosen.axis is not None:
+        return list(levelled(chosen, chosen.axis, mine))
     if name == "table5":
         return [_sizes(chosen, mine)]
     tables = list(_accuracies(chosen, mine))
@@ -104,23 +106,49 @@ def _against_controls(chosen: Experiment, rows: Sequence[Row]) -> Table:
     )
 
 
-def _swept(chosen: Experiment, rows: Sequence[Row]) -> Iterator[Table]:
-    weights = list(dict.fromkeys(spec.train_settings["penalty_weight"] for spec in chosen.specs))
+def levelled(chosen: Experiment, axis: Axis, rows: Sequence[Row]) -> Iterator[Table]:
+    """Per graph with runs: accuracies, one column per level; and differences to each of the references."""
     for dataset in datasets_in(chosen):
         here = [row for row in rows if row["dataset"] == dataset]
-        cells = summarise(
-            here, chosen.metric, column=lambda row: f"{row['train_settings']['penalty_weight']:g}"
+        if not here:
+            continue
+        title = f"{chosen.title}, {DATASETS[dataset]}"
+        levels = levels_in(axis, tuple(spec for spec in chosen.specs if spec.dataset == dataset))
+        headers = ("model", *map(axis.text, levels))
+        column = partial(_column, axis)
+        yield Table(
+            title, headers, _grid(chosen, summarise(here, chosen.metric, column=column), headers), len(here)
         )
-        lines = []
-        for model in models_in(chosen):
-            line = [Entry(model)]
-            for weight in weights:
-                cell = cells.get((model, f"{weight:g}"))
-                known = None if cell is None else cell.spread
-                line.append(NONE if known is None else Entry(spread_text(known), known.mean))
-            lines.append(tuple(line))
-        headers = ("model", *(f"λ = {weight:g}" for weight in weights))
-        yield Table(f"{chosen.title}, {DATASETS[dataset]}", headers, tuple(lines), len(here))
+        for reference in chosen.references:
+            others = [model for model in models_in(chosen) if model != reference]
+            cells = summarise(here, chosen.metric, column=column, against=others, baseline=reference)
+            lines = _grid(chosen, cells, headers, against=reference)
+            yield Table(f"{title}, against {reference}", headers, lines, len(here))
+
+
+def _column(axis: Axis, row: Row) -> str:
+    return axis.text(axis.level(row))
+
+
+def _grid(
+    chosen: Experiment, cells: Cells, headers: Sequence[str], against: str | None = None
+) -> tuple[tuple[Entry, ...], ...]:
+    """A line for each model: its accuracy at each level, or its difference to the model `against`."""
+    lines = []
+    for model in models_in(chosen):
+        if model == against:
+            continue
+        line = [Entry(model)]
+        for header in headers[1:]:
+            cell = cells.get((model, header))
+            if cell is None or cell.spread is None:
+                line.append(NONE)
+            elif against is None:
+                line.append(Entry(spread_text(cell.spread), cell.spread.mean))
+            else:
+                line.append(NONE if cell.paired is None else _paired(cell.paired))
+        lines.append(tuple(line))
+    return tuple(lines)
 
 
 def _sizes(chosen: Experiment, rows: Sequence[Row]) -> Table:

@@ -11,7 +11,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from ...evaluation.plots.style import picture
-from ..figures import accuracy_figure, lambda_figure, size_figure
+from ..figures import accuracy_figure, level_figure, size_figure
 from ..grid import experiment, experiment_names
 from ..rows import Row
 from ..tables import Entry, Table, tables_of
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 FIGURES: dict[str, Callable[[Sequence[Row]], "Figure | None"]] = {
     **{name: partial(accuracy_figure, name) for name in ("table1", "table2", "random-splits", "released")},
     "ablation": partial(accuracy_figure, "ablation"),
-    "lambda": lambda_figure,
+    **{
+        name: partial(level_figure, name)
+        for name in ("lambda", "robust-edges", "robust-deletion", "robust-features", "few-labels")
+    },
     "table5": size_figure,
 }
 
