@@ -1,0 +1,98 @@
+"""Plain .npy files: written piece by piece, read through a memory map whose pages can be given back."""
+
+import hashlib
+import mmap
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError, StorageError
+
+Array = npt.NDArray[Any]
+
+
+class NpyWriter:
+    """Appends rows to an .npy file. NumPy pads its header, so the number of rows can be put in at the end."""
+
+    def __init__(self, path: Path, dtype: npt.DTypeLike, columns: int | None = None) -> None:
+        self.path, self.dtype, self.columns = path, np.dtype(dtype), columns
+        self.rows = 0
+        self._file: IO[bytes] = open(path, "wb")  # noqa: SIM115 (closed by __exit__)
+        self._digest = hashlib.sha256()
+        self._header()
+
+    def append(self, values: Array) -> None:
+        values = np.ascontiguousarray(values, dtype=self.dtype)
+        self._file.write(values.data)
+        self._digest.update(values.data)
+        self.rows += len(values)
+
+    @property
+    def sha256(self) -> str:
+        """Of the values; type and shape stand in the manifest."""
+        return self._digest.hexdigest()
+
+    def __enter__(self) -> "NpyWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._file.seek(0)
+            self._header()
+        self._file.close()
+
+    def _header(self) -> None:
+        shape = (self.rows,) if self.columns is None else (self.rows, self.columns)
+        described = {"descr": self.dtype.str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, described)
+
+
+class Mapped:
+    """A memory map of a whole .npy file. `release` gives its pages back to the system, the values stay."""
+
+    def __init__(self, path: Path, writable: bool = False) -> None:
+        try:
+            with open(path, "r+b" if writable else "rb") as file:
+                version = np.lib.format.read_magic(file)
+                if version != (1, 0):
+                    raise ValueError(f"version {version}")
+                shape, _, dtype = np.lib.format.read_array_header_1_0(file, max_header_size=1024)
+                start = file.tell()
+                if dtype.hasobject or path.stat().st_size != start + dtype.itemsize * int(np.prod(shape)):
+                    raise ValueError("its size does not fit its header")
+                access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+                self._map = mmap.mmap(file.fileno(), 0, access=access)
+        except OSError as error:
+            said = (error.strerror or str(error)).lower()
+            raise InputError(f"{path}: cannot read it ({said}); ingest the graph again") from None
+        except ValueError as error:
+            raise InputError(f"{path}: truncated or damaged ({error}); ingest the graph again") from None
+        count = int(np.prod(shape))
+        self.values: Array = np.frombuffer(self._map, dtype, count, offset=start).reshape(shape)
+
+    def release(self) -> None:
+        """The process holds no page of it any more; what is still wanted comes back from the page cache."""
+        if hasattr(self._map, "madvise"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
+
+def create(path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Mapped:
+    """A new array of zeros in a file, mapped for writing. The file takes its room on the disk at once."""
+    with open(path, "wb") as file:
+        described = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, described)
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        try:
+            if size:
+                # Reserved, because a full disk under a memory map ends the process instead of raising.
+                os.posix_fallocate(file.fileno(), file.tell(), size)
+        except OSError as error:
+            said = (error.strerror or str(error)).lower()
+            raise StorageError(f"{path}: no room for {size:,} bytes ({said}); name another folder") from None
+    return Mapped(path, writable=True)
