@@ -25,7 +25,7 @@ def fresh_compiler() -> Iterator[None]:
 
 def _structure(adj: Adjacency) -> Callable[..., Tensor]:
     def run(v: Tensor) -> Tensor:
-        score, total = ops.edge_dot_total(adj, v, v)
+        score, total = ops.edge_dot(adj, v, v), ops.edge_total(adj, v)
         return ops.edge_softmax(adj, score.unsqueeze(1)) * total + ops.spread(adj, v).sum()
 
     return run
@@ -60,7 +60,7 @@ def test_operations_are_registered_with_torch() -> None:
     """opcheck: schema, fake shapes and eager behaviour of an operation agree."""
     v = numbers(50, 4, seed=0)
     assert ADJ.transposed.rowptr.numel() == 51
-    torch.library.opcheck(torch.ops.conjoint.edge_dot.default, (ADJ.rowptr, ADJ.col, v, v, ADJ.simple))
+    torch.library.opcheck(torch.ops.conjoint.edge_dot.default, (ADJ.rowptr, ADJ.col, v, v))
     arguments = (
         ADJ.rowptr,
         ADJ.col,

@@ -1,23 +1,31 @@
 import pytest
 import torch
+from torch_geometric.utils import to_undirected
 
+from conjoint.graph.adjacency import adjacency
 from conjoint.nn import ops
 from kernel_cases import GRAPHS, check, hub_graph, numbers
 
 
-@pytest.mark.parametrize("rank", [1, 3, 7, 40])
+@pytest.mark.parametrize("rank", [1, 3, 6, 7, 8, 40])
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_scores_and_their_sum(graph: str, rank: int) -> None:
     adj = GRAPHS[graph]()
     left, right = numbers(adj.num_dst, rank, seed=1), numbers(adj.num_src, rank, seed=2)
     check(lambda a, b: ops.edge_dot(adj, a, b), left, right)
-    check(lambda a, b: ops.edge_dot_total(adj, a, b), left, right)
-    check(lambda a, b: ops.edge_dot_total(adj, a, b)[1], left, right)
+    check(lambda v: ops.edge_total(adj, v), right)
 
 
 def test_factors_on_both_sides_gather_both_gradients() -> None:
     adj = GRAPHS["random"]()
-    check(lambda v: ops.edge_dot_total(adj, v, v), numbers(adj.num_src, 5, seed=1))
+    check(lambda v: ops.edge_dot(adj, v, v), numbers(adj.num_src, 5, seed=1))
+
+
+def test_the_sum_over_an_undirected_graph_needs_no_second_walk() -> None:
+    one_way = GRAPHS["random"]()
+    both_ways = adjacency(to_undirected(one_way.edge_index), one_way.num_src)
+    assert both_ways.symmetric and not one_way.symmetric
+    check(lambda v: ops.edge_total(both_ways, v), numbers(one_way.num_src, 5, seed=1))
 
 
 @pytest.mark.parametrize("rank", [1, 6, 33])
@@ -30,7 +38,7 @@ def test_spread(graph: str, rank: int) -> None:
 @pytest.mark.parametrize("listens", [True, False])
 def test_a_hub_of_degree_1e5(listens: bool) -> None:
     adj = hub_graph(100_000, listens=listens)
-    check(lambda v: ops.edge_dot_total(adj, v, v), 0.1 * numbers(adj.num_src, 4, seed=1))
+    check(lambda v: (ops.edge_dot(adj, v, v), ops.edge_total(adj, v)), 0.1 * numbers(adj.num_src, 4, seed=1))
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
@@ -43,4 +51,4 @@ def test_sum_over_entries(graph: str) -> None:
 def test_only_simple_entries_count() -> None:
     adj = GRAPHS["parallel edges"]()
     ones = torch.ones(6, 1)
-    assert ops.edge_dot_total(adj, ones, ones)[1] == int(adj.simple.sum())
+    assert ops.edge_total(adj, ones) == int(adj.simple.sum())

@@ -26,7 +26,7 @@ def _attend(adj: Adjacency) -> Callable[..., tuple[Tensor, ...]]:
     """A whole step of attention: scores, their softmax, both attentions, the sum, activation and dropout."""
 
     def run(v: Tensor, x: Tensor, att: Tensor, mix: Tensor, eps: Tensor) -> tuple[Tensor, ...]:
-        score, total = ops.edge_dot_total(adj, v[: adj.num_dst], v)
+        score, total = ops.edge_dot(adj, v[: adj.num_dst], v), ops.edge_total(adj, v)
         a_src, a_dst = ops.head_dots(x, att[0], att[1])
         structure = ops.edge_softmax(adj, score.unsqueeze(1))
         alpha, _ = ops.attention(adj, a_src, a_dst[: adj.num_dst], None, structure, mix, 0.2, False)

@@ -91,6 +91,12 @@ class Adjacency:
         return int(self.simple.sum())
 
     @cached_property
+    def symmetric(self) -> bool:
+        """Whether everybody is listened to by those they listen to."""
+        back = self.transposed
+        return torch.equal(self.rowptr, back.rowptr) and torch.equal(self.col, back.row)
+
+    @cached_property
     def edge_index(self) -> Tensor:
         """The edges attended to, in the user's order with added self-loops at the end. [2, entries]"""
         edges = torch.empty(2, self.num_entries, dtype=torch.long, device=self.col.device)

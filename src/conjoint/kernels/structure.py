@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ..graph.adjacency import Adjacency
-from .library import partial_sums, run
+from .library import run
 from .registry import is_fake, operation
 
 
@@ -22,34 +22,21 @@ def sum_entries(rowptr: Tensor, perm: Tensor | None, value: Tensor) -> Tensor:
 
 
 @operation
-def _edge_dot(
-    rowptr: Tensor, col: Tensor, left: Tensor, right: Tensor, simple: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """(score per entry, sum over the simple entries or empty)."""
+def _edge_dot(rowptr: Tensor, col: Tensor, left: Tensor, right: Tensor) -> Tensor:
     out = left.new_empty(col.numel())
-    total = left.new_empty(() if simple is not None else 0)
     if not is_fake(out):
-        partial = partial_sums(left, 1)
-        shape = (rowptr.numel() - 1, left.size(1))
-        run("edge_dot", out.dtype, rowptr, col, *shape, left, right, simple, out, partial, total)
-    return out, total
+        run("edge_dot", out.dtype, rowptr, col, rowptr.numel() - 1, left.size(1), left, right, out)
+    return out
 
 
 @operation
 def _sum_rows(
-    rowptr: Tensor,
-    other: Tensor,
-    perm: Tensor | None,
-    value: Tensor | None,
-    simple: Tensor | None,
-    level: Tensor | None,
-    x: Tensor,
+    rowptr: Tensor, other: Tensor, perm: Tensor | None, value: Tensor | None, simple: Tensor | None, x: Tensor
 ) -> Tensor:
-    """Sum over a row's entries of (value + [simple] level) x[other]. -> [rows, rank]"""
-    rows = rowptr.numel() - 1
-    out = x.new_empty(rows, x.size(1))
+    """Sum over a row's entries (only the simple ones, if told which) of value x[other]. -> [rows, rank]"""
+    out = x.new_empty(rowptr.numel() - 1, x.size(1))
     if not is_fake(out):
-        run("sum_rows", out.dtype, rowptr, other, perm, rows, x.size(1), value, simple, level, x, 0, out)
+        run("sum_rows", out.dtype, rowptr, other, perm, *out.shape, value, simple, x, 0, out)
     return out
 
 
@@ -61,43 +48,64 @@ class _EdgeDot(torch.autograd.Function):
         ctx: Any,
         left: Tensor,
         right: Tensor | None,
-        simple: Tensor | None,
         rowptr: Tensor,
         col: Tensor,
         back_rowptr: Tensor | None,
         back_row: Tensor | None,
         back_perm: Tensor | None,
-    ) -> Any:
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(left, right, simple, rowptr, col, back_rowptr, back_row, back_perm)
-        score, total = _edge_dot(rowptr, col, left, left if right is None else right, simple)
-        return score if simple is None else (score, total)
+    ) -> Tensor:
+        ctx.save_for_backward(left, right, rowptr, col, back_rowptr, back_row, back_perm)
+        return _edge_dot(rowptr, col, left, left if right is None else right)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor | None, level: Tensor | None = None) -> Any:
-        left, right, simple, rowptr, col, back_rowptr, back_row, back_perm = ctx.saved_tensors
-        if grad is None and level is None:
-            return (None,) * 8
-        grad = None if grad is None else grad.contiguous()
-        counted = None if level is None else simple
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        left, right, rowptr, col, back_rowptr, back_row, back_perm = ctx.saved_tensors
+        grad = grad.contiguous()
         d_left = d_right = None
         if ctx.needs_input_grad[0]:
-            d_left = _sum_rows(rowptr, col, None, grad, counted, level, left if right is None else right)
-        if (
-            right is None
-            and back_rowptr is not None
-            and d_left is not None
-            and not torch.compiler.is_compiling()
-        ):
-            entries = (back_rowptr, back_row, back_perm, left.size(0), left.size(1))
-            run("sum_rows", left.dtype, *entries, grad, counted, level, left, 1, d_left)
-            return d_left, *(None,) * 7
+            d_left = _sum_rows(rowptr, col, None, grad, None, left if right is None else right)
+        if right is None and d_left is not None and not torch.compiler.is_compiling():
+            entries = (back_rowptr, back_row, back_perm, *left.shape)
+            run("sum_rows", left.dtype, *entries, grad, None, left, 1, d_left)
+            return d_left, *(None,) * 6
         if back_rowptr is not None:
-            d_right = _sum_rows(back_rowptr, back_row, back_perm, grad, counted, level, left)
+            d_right = _sum_rows(back_rowptr, back_row, back_perm, grad, None, left)
         if right is None and d_left is not None and d_right is not None:
-            return d_left.add_(d_right), *(None,) * 7
-        return d_left, d_right, *(None,) * 6
+            return d_left.add_(d_right), *(None,) * 6
+        return d_left, d_right, *(None,) * 5
+
+
+class _EdgeTotal(torch.autograd.Function):
+    """<A, V V^T> = <V, A V>, with the gradient A V + A^T V, which is twice A V where A is symmetric."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        factors: Tensor,
+        simple: Tensor,
+        symmetric: bool,
+        rowptr: Tensor,
+        col: Tensor,
+        back_rowptr: Tensor,
+        back_row: Tensor,
+        back_perm: Tensor,
+    ) -> Tensor:
+        heard = _sum_rows(rowptr, col, None, None, simple, factors)
+        ctx.symmetric = symmetric
+        ctx.save_for_backward(factors, heard, simple, back_rowptr, back_row, back_perm)
+        return torch.dot(factors[: heard.size(0)].flatten(), heard.flatten())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        factors, heard, simple, *back = ctx.saved_tensors
+        if ctx.symmetric:
+            return heard * (2.0 * grad), *(None,) * 7
+        targets = factors[: heard.size(0)].contiguous()
+        d_factors = _sum_rows(*back, None, simple, targets)
+        d_factors[: heard.size(0)] += heard
+        return d_factors * grad, *(None,) * 7
 
 
 class _Spread(torch.autograd.Function):
@@ -113,13 +121,13 @@ class _Spread(torch.autograd.Function):
         back_perm: Tensor,
     ) -> Tensor:
         ctx.save_for_backward(simple, rowptr, col)
-        return _sum_rows(back_rowptr, back_row, back_perm, None, simple, None, factors)
+        return _sum_rows(back_rowptr, back_row, back_perm, None, simple, factors)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
         simple, rowptr, col = ctx.saved_tensors
-        return _sum_rows(rowptr, col, None, None, simple, None, grad.contiguous()), *(None,) * 6
+        return _sum_rows(rowptr, col, None, None, simple, grad.contiguous()), *(None,) * 6
 
 
 class _SegmentSum(torch.autograd.Function):
@@ -139,11 +147,17 @@ def segment_sum(adj: Adjacency, per_entry: Tensor) -> Tensor:
 
 
 def edge_dot(adj: Adjacency, left: Tensor, right: Tensor) -> Tensor:
-    return _scores(adj, left, right, None)
+    back: tuple[Tensor | None, ...] = (None, None, None)
+    if torch.is_grad_enabled() and right.requires_grad:
+        back = (adj.transposed.rowptr, adj.transposed.row, adj.transposed.perm)
+    other = None if right is left else right.contiguous()
+    return _EdgeDot.apply(left.contiguous(), other, adj.rowptr, adj.col, *back)
 
 
-def edge_dot_total(adj: Adjacency, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    return _scores(adj, left, right, adj.simple)
+def edge_total(adj: Adjacency, factors: Tensor) -> Tensor:
+    back = adj.transposed
+    parts = (adj.rowptr, adj.col, back.rowptr, back.row, back.perm)
+    return _EdgeTotal.apply(factors.contiguous(), adj.simple, adj.symmetric, *parts)
 
 
 def spread(adj: Adjacency, factors: Tensor) -> Tensor:
@@ -151,11 +165,3 @@ def spread(adj: Adjacency, factors: Tensor) -> Tensor:
     return _Spread.apply(
         factors.contiguous(), adj.simple, adj.rowptr, adj.col, back.rowptr, back.row, back.perm
     )
-
-
-def _scores(adj: Adjacency, left: Tensor, right: Tensor, simple: Tensor | None) -> Any:
-    back: tuple[Tensor | None, ...] = (None, None, None)
-    if torch.is_grad_enabled() and right.requires_grad:
-        back = (adj.transposed.rowptr, adj.transposed.row, adj.transposed.perm)
-    other = None if right is left else right.contiguous()
-    return _EdgeDot.apply(left.contiguous(), other, simple, adj.rowptr, adj.col, *back)

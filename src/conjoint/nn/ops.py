@@ -47,10 +47,10 @@ def edge_dot(adj: Adjacency, left: Tensor, right: Tensor) -> Tensor:
     return reference.edge_dot(adj, left, right)
 
 
-def edge_dot_total(adj: Adjacency, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    if adj.num_entries and _served(left, right):
-        return fast_structure.edge_dot_total(adj, left, right)
-    return reference.edge_dot_total(adj, left, right)
+def edge_total(adj: Adjacency, factors: Tensor) -> Tensor:
+    if adj.num_entries and _served(factors):
+        return fast_structure.edge_total(adj, factors)
+    return reference.edge_total(adj, factors)
 
 
 def spread(adj: Adjacency, factors: Tensor) -> Tensor:

@@ -40,10 +40,10 @@ def edge_dot(adj: Adjacency, left: Tensor, right: Tensor) -> Tensor:
     return _EdgeDot.apply(adj, left, right)
 
 
-def edge_dot_total(adj: Adjacency, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """`edge_dot`, and its sum over the entries of the paper's A: <A, left right^T>, as penalties need it."""
-    score = edge_dot(adj, left, right)
-    return score, (score * adj.simple.to(score.dtype)).sum()
+def edge_total(adj: Adjacency, factors: Tensor) -> Tensor:
+    """<A, V V^T> with the paper's A (no self-loops, parallel edges once). V: [num_src, r]"""
+    score = edge_dot(adj, factors[: adj.num_dst], factors)
+    return (score * adj.simple.to(score.dtype)).sum()
 
 
 def spread(adj: Adjacency, factors: Tensor) -> Tensor:

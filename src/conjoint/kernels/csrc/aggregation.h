@@ -15,14 +15,6 @@ typedef struct {
 
 /* Weights made at once for a run of entries, so that the hash fills whole vectors. */
 enum { WEIGHTS = 512 };
-/* Entries ahead whose rows are asked for early: rows are read in an order that hardware cannot guess. */
-enum { AHEAD = 6 };
-
-ALWAYS_INLINE void fetch(const real *x, ix count) {
-    for (ix c = 0; c < count && c < 1024 / (ix)sizeof(real); c += 64 / (ix)sizeof(real))
-        __builtin_prefetch(x + c, 0, 3);
-}
-
 /* From one head to the next in a row of the result and of its gradient, and the part of the result it makes. */
 ALWAYS_INLINE ix result_step(const NAME(Aggregation) * in, ix channels) { return in->merged ? 0 : channels; }
 ALWAYS_INLINE ix result_width(const NAME(Aggregation) * in, ix heads, ix channels) {

@@ -204,3 +204,11 @@ static void fold(const double *partial, ix chunks, ix width, real *out) {
         out[c] = (real)sum;
     }
 }
+
+/* Entries ahead whose rows are asked for early: rows are read in an order that hardware cannot guess. */
+enum { AHEAD = 6 };
+
+ALWAYS_INLINE void fetch(const real *x, ix count) {
+    for (ix c = 0; c < count && c < 1024 / (ix)sizeof(real); c += 64 / (ix)sizeof(real))
+        __builtin_prefetch(x + c, 0, 3);
+}

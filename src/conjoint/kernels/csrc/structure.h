@@ -1,46 +1,75 @@
 /* Structural scores <left_i, right_j> per entry, and sums of rows over entries (their gradient, and A V). */
 
-/* out[e] = <left_i, right_j>. With `simple`: total = the sum of the scores of the simple entries. */
-EXPORT void NAME(edge_dot)(const ix *rowptr, const ix *col, ix rows, ix rank, const real *left, const real *right,
-                           const uint8_t *simple, real *out, double *partial, real *total, int threads) {
-    ix chunks = chunk_count(rows, rowptr[rows] * rank);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
-    for (ix chunk = 0; chunk < chunks; chunk++) {
-        double sum = 0;
-        ix end = row_start(rowptr, rows, chunk + 1, chunks);
-        for (ix i = row_start(rowptr, rows, chunk, chunks); i < end; i++)
-            for (ix e = rowptr[i]; e < rowptr[i + 1]; e++) {
-                out[e] = dot(left + i * rank, right + col[e] * rank, rank);
-                if (simple != NULL && simple[e]) sum += (double)out[e];
-            }
-        if (simple != NULL) partial[chunk] = sum;
+/* Ranks that are compiled as constants, so that their short loops are unrolled. */
+#define BY_RANK(call)           \
+    switch (rank) {             \
+        case 3: call(3); break; \
+        case 6: call(6); break; \
+        case 7: call(7); break; \
+        case 8: call(8); break; \
+        default: call(rank);    \
     }
-    if (simple != NULL) fold(partial, chunks, 1, total);
+
+/* Rows from this many numbers on are worth asking for early. */
+enum { FETCH_RANK = 16 };
+
+ALWAYS_INLINE void edge_dot_chunk(const ix *rowptr, const ix *col, ix begin, ix end, const real *left,
+                                  const real *right, real *out, ix rank) {
+    ix last = rowptr[end];
+    for (ix i = begin; i < end; i++)
+        for (ix e = rowptr[i]; e < rowptr[i + 1]; e++) {
+            if (rank >= FETCH_RANK && e + AHEAD < last) fetch(right + col[e + AHEAD] * rank, rank);
+            out[e] = dot(left + i * rank, right + col[e] * rank, rank);
+        }
 }
 
-/* out_i = (with `add`: +=) sum over k in row i of weight x[other[k]], weight = value[p] + (simple[p] ? level : 0), where
- * p = perm[k], or k without a perm. No value: 0. `simple` without a level counts each simple entry once. */
-EXPORT void NAME(sum_rows)(const ix *rowptr, const ix *other, const ix *perm, ix rows, ix rank, const real *value,
-                           const uint8_t *simple, const real *level, const real *x, ix add, real *out, int threads) {
+/* out[e] = <left_i, right_j>. */
+EXPORT void NAME(edge_dot)(const ix *rowptr, const ix *col, ix rows, ix rank, const real *left, const real *right,
+                           real *out, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * rank);
-    real unit = level != NULL ? *level : (real)1;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
-        double total[spill_width(rank)];
-        ix end = row_start(rowptr, rows, chunk + 1, chunks);
-        for (ix i = row_start(rowptr, rows, chunk, chunks); i < end; i++) {
-            real *to = out + i * rank;
-            Spill spill = start_spill(total, rank, rowptr[i + 1] - rowptr[i]);
-            if (!add) clear(to, rank);
-            for (ix k = rowptr[i]; k < rowptr[i + 1]; k++) {
-                ix p = perm != NULL ? perm[k] : k;
-                real weight = value != NULL ? value[p] : 0;
-                if (simple != NULL && simple[p]) weight += unit;
-                if (weight != 0) add_scaled(to, weight, x + other[k] * rank, rank);
-                after_term(&spill, to);
+        ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
+#define CALL(n) edge_dot_chunk(rowptr, col, begin, end, left, right, out, n)
+        BY_RANK(CALL)
+#undef CALL
+    }
+}
+
+ALWAYS_INLINE void sum_rows_chunk(const ix *rowptr, const ix *other, const ix *perm, ix begin, ix end, const real *value,
+                                  const uint8_t *simple, const real *x, ix add, real *out, ix rank) {
+    double total[spill_width(rank)];
+    ix last = rowptr[end];
+    for (ix i = begin; i < end; i++) {
+        real *to = out + i * rank;
+        Spill spill = start_spill(total, rank, rowptr[i + 1] - rowptr[i]);
+        if (!add) clear(to, rank);
+        for (ix k = rowptr[i]; k < rowptr[i + 1]; k++) {
+            if (rank >= FETCH_RANK && k + AHEAD < last) {
+                fetch(x + other[k + AHEAD] * rank, rank);
+                if (perm != NULL && value != NULL) __builtin_prefetch(value + perm[k + AHEAD], 0, 3);
+                if (perm != NULL && simple != NULL) __builtin_prefetch(simple + perm[k + AHEAD], 0, 3);
             }
-            end_spill(&spill, to);
+            ix p = perm != NULL ? perm[k] : k;
+            real weight = value != NULL ? value[p] : (real)1;
+            if (simple == NULL || simple[p]) add_scaled(to, weight, x + other[k] * rank, rank);
+            after_term(&spill, to);
         }
+        end_spill(&spill, to);
+    }
+}
+
+/* out_i = (with `add`: +=) sum over k in row i of value[p] x[other[k]], where p = perm[k], or k without a perm. No
+ * value: 1. With `simple` only over the entries that are. */
+EXPORT void NAME(sum_rows)(const ix *rowptr, const ix *other, const ix *perm, ix rows, ix rank, const real *value,
+                           const uint8_t *simple, const real *x, ix add, real *out, int threads) {
+    ix chunks = chunk_count(rows, rowptr[rows] * rank);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+    for (ix chunk = 0; chunk < chunks; chunk++) {
+        ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
+#define CALL(n) sum_rows_chunk(rowptr, other, perm, begin, end, value, simple, x, add, out, n)
+        BY_RANK(CALL)
+#undef CALL
     }
 }
 

@@ -4,8 +4,11 @@ Both losses are sums over all N x N pairs. Expanding the squares leaves one pass
 Gram matrix, so they cost O(|E| rank + N rank^2) and are exact.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch_geometric.nn.inits import glorot
 
 from ...errors import InputError
@@ -47,7 +50,7 @@ class LowRank(Intervention):
                 f"intervention: {name} was made for {known} nodes, but this graph has {adj.num_src}; "
                 f"make it with num_nodes={adj.num_src}, or pass n_id for a part of its graph"
             )
-        return self.factors if n_id is None else self.factors[n_id[: adj.num_src]]
+        return self.factors if n_id is None else self.factors.index_select(0, n_id[: adj.num_src])
 
     def extra_repr(self) -> str:
         return f"num_nodes={self.factors.size(0)}, rank={self.factors.size(1)}"
@@ -62,11 +65,12 @@ class MatrixFactorization(LowRank):
     """
 
     def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
-        score = self.score(adj, None, n_id) if score is None else score
         factors = self.rows(adj, n_id)
-        gram = factors.t() @ factors  # [rank, rank]
-        along_edges = torch.dot(adj.simple_weight.to(score.dtype), score)
-        return adj.num_simple - 2.0 * along_edges + gram.square().sum()
+        if score is None:
+            along_edges = ops.edge_total(adj, factors)
+        else:  # its gradient joins that of the attention, which is on its way to V anyway
+            along_edges = torch.dot(adj.simple_weight.to(score.dtype), score)
+        return adj.num_simple - 2.0 * along_edges + _GramNorm.apply(factors)
 
 
 class SelfExpression(LowRank):
@@ -81,6 +85,22 @@ class SelfExpression(LowRank):
         spread = ops.spread(adj, _targets(adj, factors))  # A^T V: [num_src, rank]
         spread_gram = spread.t() @ spread
         return adj.num_simple - 2.0 * torch.trace(spread_gram) + (spread_gram * gram).sum()
+
+
+class _GramNorm(torch.autograd.Function):
+    """||V^T V||_F^2, whose gradient is 4 V (V^T V): one product where autograd makes two."""
+
+    @staticmethod
+    def forward(ctx: Any, factors: Tensor) -> Tensor:
+        gram = factors.t() @ factors  # [rank, rank]
+        ctx.save_for_backward(factors, gram)
+        return gram.square().sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        factors, gram = ctx.saved_tensors
+        return factors @ (gram * (4.0 * grad))
 
 
 def _targets(adj: Adjacency, per_source: Tensor) -> Tensor:
