@@ -1,26 +1,44 @@
 """Features averaged over a node's surroundings, in few dimensions."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from ..errors import InputError
 from .sparse import to_scipy
 
+# One thread and two sum in different orders: the same graph would get other last bits on another machine.
+one_thread = threadpool_limits.wrap(limits=1)
 
+
+@one_thread
 def smoothed_features(
-    x: Tensor, edge_index: Tensor, num_nodes: int, *, hops: int = 2, rank: int = 128, seed: int = 0
+    x: Tensor,
+    edge_index: Tensor,
+    num_nodes: int,
+    *,
+    hops: int = 2,
+    rank: int = 128,
+    seed: int = 0,
+    centre: bool = False,
 ) -> Tensor:
     """(D^-1/2 (A + I) D^-1/2)^hops X, rows of length 1, in at most `rank` dimensions. [nodes, <= rank]
 
-    The leading right singular vectors of X (randomised SVD) carry its inner products, so cosines survive the
-    reduction; smoothing `rank` columns costs O(hops |E| rank), whatever the width of X.
+    The leading right singular vectors of X carry its inner products, so cosines survive the reduction;
+    smoothing `rank` columns costs O(hops |E| rank), whatever the width of X. `centre` first brings the rows
+    of X to length 1 and takes their mean away: what all nodes share says nothing about a pair of them.
     """
     if hops < 0 or rank < 1:
         raise InputError(f"hops={hops}, rank={rank}: choose hops of 0 or more and a rank of 1 or more")
-    reduced = _reduce(x, rank, seed)
+    matrix = _unit(x) if centre else to_scipy(x) if x.layout == torch.sparse_csr else x.detach().cpu().numpy()
+    reduced = _reduce(matrix, rank, seed)
+    if centre:
+        reduced = reduced - reduced.mean(axis=0, dtype=np.float64).astype(np.float32)
     src, dst = edge_index.cpu().numpy()
     loops = np.arange(num_nodes)
     ends = (np.concatenate([dst, loops]), np.concatenate([src, loops]))
@@ -33,11 +51,24 @@ def smoothed_features(
     return F.normalize(torch.from_numpy(np.ascontiguousarray(reduced)).to(torch.float32), dim=1)
 
 
-def _reduce(x: Tensor, rank: int, seed: int) -> np.ndarray:
-    from sklearn.utils.extmath import randomized_svd
+def _unit(x: Tensor) -> Any:
+    """Rows of length 1, sparse as SciPy's and dense as NumPy's; zero rows stay."""
+    if x.layout != torch.sparse_csr:
+        return F.normalize(x.detach().cpu(), dim=1).numpy()
+    matrix = to_scipy(x)
+    length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
+    length[length == 0.0] = 1.0
+    return sp.csr_array(sp.diags_array(1.0 / length) @ matrix)
 
-    if min(x.shape) <= rank:
-        return x.to_dense().numpy() if x.layout != torch.strided else x.numpy()
-    matrix = to_scipy(x) if x.layout == torch.sparse_csr else x.numpy()
-    _, _, right = randomized_svd(matrix, rank, n_iter=4, random_state=seed)
-    return np.asarray(matrix @ right.T, dtype=np.float32)
+
+def _reduce(matrix: Any, rank: int, seed: int) -> np.ndarray:
+    """X V with V an orthonormal basis of (nearly) the leading right singular vectors, by subspace iteration.
+
+    Which basis of that space it is does not matter to cosines, so no SVD is needed.
+    """
+    if min(matrix.shape) <= rank:
+        return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix, dtype=np.float32)
+    basis = np.random.default_rng(seed).standard_normal((matrix.shape[1], rank), dtype=np.float32)
+    for _ in range(2):
+        basis = np.linalg.qr(matrix.T @ (matrix @ basis))[0]
+    return np.asarray(matrix @ basis, dtype=np.float32)

@@ -143,6 +143,11 @@ class CAT(NodeModel):
         n_id = graph.n_id if isinstance(graph, Field) else None
         return Structure(first, self.intervention(first, x, n_id))
 
+    def observe(self, x: Tensor, graph: Tensor | Adjacency) -> None:
+        """Let the intervention see the whole graph, as some must before they score a part of it."""
+        if self.intervention is not None:
+            self.intervention.observe(self._layers(x, graph)[0], x)
+
     def penalty(self, graph: Tensor | Adjacency | None = None, score: Tensor | None = None) -> Tensor:
         """The intervention's loss L_ext over the whole graph; of the last `edge_index` seen by default."""
         if self.intervention is None:

@@ -1,4 +1,4 @@
-"""What training, evaluation and the estimators ask of a model: five methods."""
+"""What training, evaluation and the estimators ask of a model: a few methods."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +22,9 @@ class NodeModel(nn.Module):
     def prepare(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> Any:
         """The graph in the form that this model works on."""
         return edge_index
+
+    def observe(self, x: Tensor, graph: Any) -> None:
+        """Look at the whole graph once, before parts of it come in. Interventions computed from it do."""
 
     def forward(self, x: Tensor, graph: Any) -> Tensor:
         """Logits. [nodes, features] -> [targets, classes]"""

@@ -16,7 +16,7 @@ from . import baselines as base
 from .baselines import Settings
 from .cat import CAT
 from .conv import Strategy
-from .interventions import Constant, FeatureSimilarity, Intervention, MatrixFactorization, SelfExpression
+from .interventions import catalogue
 from .model import NodeModel
 
 
@@ -54,6 +54,13 @@ class SelfTermSettings(GATSettings):
 @dataclass(frozen=True)
 class LowRankSettings(SelfTermSettings):
     rank: int | None = None  # columns of V; None = number of classes, as in the paper
+
+
+@dataclass(frozen=True)
+class SimilaritySettings(SelfTermSettings):
+    rank: int | None = None  # dimensions that are compared; None = the usual number
+    temperature: float = 8.0  # how sharply attention follows the similarity
+    learn_temperature: bool = False
 
 
 @dataclass(frozen=True)
@@ -163,33 +170,38 @@ def _settings(name: str, entry: Entry, given: dict[str, Any]) -> Settings:
 
 def _attention(size: Size, settings: GATSettings, **fixed: Any) -> CAT:
     options = asdict(settings)
-    for not_the_network in ("hidden", "rank", "dim", "scale", "embedding_seed", "threshold"):
+    for not_the_network in _NOT_THE_NETWORK:
         options.pop(not_the_network, None)
     return CAT(size.features, settings.hidden, size.classes, **options, **fixed)
+
+
+_NOT_THE_NETWORK = (
+    "hidden",
+    "rank",
+    "threshold",
+    "temperature",
+    "learn_temperature",
+    "dim",
+    "scale",
+    "embedding_seed",
+)
 
 
 def _gat(size: Size, settings: GATSettings) -> CAT:
     return _attention(size, settings, self_term=False)
 
 
-def _factors(
-    kind: type[MatrixFactorization] | type[SelfExpression], size: Size, rank: int | None
-) -> Intervention:
-    return kind(size.num_nodes, size.classes if rank is None else rank)
+def _conjoint(about: str, kind: str, strategy: Strategy) -> Entry:
+    """A network around the intervention called `kind`."""
+    has = catalogue.KINDS[kind].has
 
-
-def _learnt(about: str, kind: type[MatrixFactorization] | type[SelfExpression], strategy: Strategy) -> Entry:
-    def make(size: Size, settings: LowRankSettings) -> CAT:
-        return _attention(size, settings, intervention=_factors(kind, size, settings.rank), strategy=strategy)
-
-    return Entry(about, LowRankSettings, make)
-
-
-def _fixed(about: str, kind: type[FeatureSimilarity] | type[Constant], strategy: Strategy) -> Entry:
     def make(size: Size, settings: SelfTermSettings) -> CAT:
-        return _attention(size, settings, intervention=kind(), strategy=strategy)
+        choices = catalogue.Choices(**{name: getattr(settings, name) for name in has})
+        intervention = catalogue.make(kind, size.num_nodes, size.classes, choices)
+        return _attention(size, settings, intervention=intervention, strategy=strategy)
 
-    return Entry(about, SelfTermSettings, make)
+    settings = SimilaritySettings if "temperature" in has else LowRankSettings if has else SelfTermSettings
+    return Entry(f"{about}, {catalogue.KINDS[kind].about}", settings, make)
 
 
 def _simple(about: str, model: Callable[[int, int, Any], NodeModel], settings: type[Settings]) -> Entry:
@@ -222,23 +234,21 @@ _ZOO = {
         "GAT on features joined with DeepWalk",
         embeddings.deepwalk,
     ),
-    "cat-i-mf": _learnt(
-        "conjoint attention, implicit, matrix factorisation", MatrixFactorization, "implicit"
-    ),
-    "cat-i-sc": _learnt("conjoint attention, implicit, self-expression", SelfExpression, "implicit"),
-    "cat-i-fs": _fixed("conjoint attention, implicit, feature similarity", FeatureSimilarity, "implicit"),
-    "cat-e-mf": _learnt(
-        "conjoint attention, explicit, matrix factorisation", MatrixFactorization, "explicit"
-    ),
-    "cat-e-sc": _learnt("conjoint attention, explicit, self-expression", SelfExpression, "explicit"),
-    "cat-e-fs": _fixed("conjoint attention, explicit, feature similarity", FeatureSimilarity, "explicit"),
+    "cat-i-mf": _conjoint("conjoint attention, implicit", "mf", "implicit"),
+    "cat-i-sc": _conjoint("conjoint attention, implicit", "sc", "implicit"),
+    "cat-i-fs": _conjoint("conjoint attention, implicit", "fs", "implicit"),
+    "cat-e-mf": _conjoint("conjoint attention, explicit", "mf", "explicit"),
+    "cat-e-sc": _conjoint("conjoint attention, explicit", "sc", "explicit"),
+    "cat-e-fs": _conjoint("conjoint attention, explicit", "fs", "explicit"),
+    "cat-i-spectral": _conjoint("conjoint attention, implicit", "spectral", "implicit"),
+    "cat-i-smooth": _conjoint("conjoint attention, implicit", "smooth", "implicit"),
+    "cat-e-spectral": _conjoint("conjoint attention, explicit", "spectral", "explicit"),
+    "cat-e-smooth": _conjoint("conjoint attention, explicit", "smooth", "explicit"),
     "gat-self": Entry("control: GAT with the self term alone", SelfTermSettings, _attention),
-    "cat-i-zero": _fixed("control: implicit, every edge scored 0", Constant, "implicit"),
-    "cat-e-zero": _fixed("control: explicit, every edge scored 0", Constant, "explicit"),
-    "mf-only": _learnt(
-        "control: structural attention alone, matrix factorisation", MatrixFactorization, "structural"
-    ),
-    "sc-only": _learnt("control: structural attention alone, self-expression", SelfExpression, "structural"),
+    "cat-i-zero": _conjoint("control: implicit", "zero", "implicit"),
+    "cat-e-zero": _conjoint("control: explicit", "zero", "explicit"),
+    "mf-only": _conjoint("control: structural attention alone", "mf", "structural"),
+    "sc-only": _conjoint("control: structural attention alone", "sc", "structural"),
     "gcn-jaccard": _simple(
         "defence: GCN without edges between unlike nodes", base.GCN, base.GCNJaccardSettings
     ),

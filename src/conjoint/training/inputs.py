@@ -58,7 +58,9 @@ def prepare(model: NodeModel, data: Data, config: TrainConfig) -> Inputs:
         x = row_normalise(x)
     weight = None if data.edge_weight is None else data.edge_weight.to(device)
     graph = model.prepare(data.edge_index.to(device), int(data.num_nodes or 0), weight)
-    return Inputs(x.to(device), data.y.to(device), graph)
+    x = x.to(device)
+    model.observe(x, graph)
+    return Inputs(x, data.y.to(device), graph)
 
 
 def batch_of(nodes: Tensor, inputs: Inputs, model: NodeModel, field: str) -> Batch:

@@ -17,6 +17,9 @@ class Intervention(nn.Module):
 
     serves_parts: bool = True
 
+    def observe(self, adj: Adjacency, x: Tensor | None = None) -> None:
+        """Look at the whole graph and all features, before parts of it are scored. Most need not."""
+
     def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
         """C_ij for every entry of `adj` (i = `adj.row` listens to j = `adj.col`). -> [entries]"""
         raise NotImplementedError

@@ -1,0 +1,147 @@
+"""Interventions that the graph decides: dense definitions, parts of a graph, what is kept and what is not."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from conjoint import CAT, InputError, adjacency
+from conjoint.graph.adjacency import Adjacency
+from conjoint.graph.field import receptive_field
+from conjoint.graph.proximity import spectral_vectors
+from conjoint.graph.sparse import to_csr
+from conjoint.nn.interventions import Computed, SmoothedSimilarity, SpectralSimilarity
+from graphs import random_features, random_graph
+
+EDGES, N = random_graph(60, 150)
+X = random_features(N, 5, dtype=torch.float32)
+KINDS = [SpectralSimilarity, SmoothedSimilarity]
+
+
+class Counted(Computed):
+    """A score per pair of ids, and a count of how often it was worked out."""
+
+    def __init__(self, reads_features: bool = False) -> None:
+        super().__init__(temperature=1.0)
+        self.times, self.reads_features = 0, reads_features
+
+    def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
+        self.times += 1
+        return (100.0 * adj.row + adj.col).float()
+
+
+def test_smooth_is_the_cosine_of_centred_features_after_two_hops() -> None:
+    adj = adjacency(EDGES, N)
+    a = np.eye(N)
+    a[EDGES[0], EDGES[1]] = 1.0
+    root = np.sqrt(a.sum(axis=1))
+    walk = a / np.outer(root, root)
+    x = X.numpy() / np.linalg.norm(X.numpy(), axis=1, keepdims=True)
+    z = walk @ walk @ (x - x.mean(axis=0))
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+    expected = 8.0 * (z @ z.T)[adj.row.numpy(), adj.col.numpy()]
+    for given in (X, to_csr(X.numpy())):
+        np.testing.assert_allclose(SmoothedSimilarity()(adj, given).numpy(), expected, atol=1e-4)
+
+
+def test_spectral_is_the_cosine_of_its_vectors() -> None:
+    adj = adjacency(EDGES, N)
+    z = spectral_vectors(EDGES, N, 5)
+    expected = 3.0 * (z @ z.t())[adj.row, adj.col]
+    torch.testing.assert_close(SpectralSimilarity(rank=5, temperature=3.0)(adj), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_part_of_the_graph_gets_the_scores_of_the_whole(kind: type[Computed]) -> None:
+    whole = adjacency(EDGES, N)
+    intervention = kind()
+    intervention.observe(whole, X)
+    field = receptive_field(whole, torch.tensor([7, 3]), 2)
+    part, ids = field.layers[0], field.n_id
+    dense = torch.full((N, N), torch.nan)
+    dense[whole.row, whole.col] = intervention(whole, X)
+    expected = dense[ids[part.row], ids[part.col]]
+    torch.testing.assert_close(intervention(part, X[ids], ids), expected)
+
+
+def test_scores_are_computed_once_for_equal_graphs_and_features() -> None:
+    plain, reader = Counted(), Counted(reads_features=True)
+    for _ in range(2):
+        plain(adjacency(EDGES, N), X.clone())
+        reader(adjacency(EDGES, N), X.clone())
+        reader(adjacency(EDGES, N), X)
+    assert (plain.times, reader.times) == (1, 1)
+    plain(adjacency(EDGES[:, :-2], N))
+    reader(adjacency(EDGES, N), X + 1.0)
+    assert (plain.times, reader.times) == (2, 2)
+
+
+def test_features_changed_in_place_are_noticed() -> None:
+    x, reader = X.clone(), Counted(reads_features=True)
+    reader(adjacency(EDGES, N), x)
+    x.mul_(2.0)
+    reader(adjacency(EDGES, N), x)
+    assert reader.times == 2
+
+
+def test_another_graph_forgets_the_parts_of_the_first() -> None:
+    intervention = SpectralSimilarity(rank=4)
+    whole = adjacency(EDGES, N)
+    intervention.observe(whole)
+    field = receptive_field(whole, torch.tensor([5]), 1)
+    first = intervention(field.layers[0], None, field.n_id)
+    intervention.observe(adjacency(torch.cat([EDGES, torch.tensor([[0, 9], [9, 0]])], dim=1), N))
+    assert not torch.equal(first, intervention(field.layers[0], None, field.n_id))
+
+
+def test_copies_carry_no_graph_and_weights_hold_no_scores() -> None:
+    model = CAT(5, 4, 3, heads=2, intervention=SmoothedSimilarity(learn_temperature=True))
+    model.observe(X, EDGES)
+    copied = copy.deepcopy(model).intervention
+    assert isinstance(copied, SmoothedSimilarity) and copied._seen is None
+    assert [name for name in model.state_dict() if name.startswith("inter")] == [
+        "intervention.log_temperature"
+    ]
+
+
+@pytest.mark.parametrize("learn", [True, False])
+def test_temperature_is_learnt_only_on_request(learn: bool) -> None:
+    intervention = SpectralSimilarity(rank=4, temperature=2.0, learn_temperature=learn)
+    assert float(torch.as_tensor(intervention.temperature).detach()) == pytest.approx(2.0)
+    model = CAT(5, 4, 3, heads=2, strategy="explicit", intervention=intervention)
+    model(X, EDGES).square().sum().backward()
+    assert len(model.structural_parameters()) == int(learn)
+    for parameter in model.structural_parameters():
+        assert parameter.grad is not None and float(parameter.grad) != 0.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_on_a_field_equals_training_on_the_whole(kind: type[Computed]) -> None:
+    model = CAT(5, 4, 3, heads=2, intervention=kind(), dropout=0.0)
+    whole = model.prepare(EDGES, N)
+    model.observe(X, whole)
+    nodes = torch.tensor([3, 8, 20])
+    field = receptive_field(whole, nodes, 2)
+    torch.testing.assert_close(model(X[field.n_id], field), model(X, whole)[nodes])
+
+
+def test_bad_arguments_are_named() -> None:
+    whole = adjacency(EDGES, N)
+    field = receptive_field(whole, torch.tensor([7]), 1)
+    cases = {
+        "rank: 1": lambda: SpectralSimilarity(rank=1),
+        "hops=-1": lambda: SmoothedSimilarity(hops=-1),
+        "temperature: 0": lambda: SpectralSimilarity(temperature=0.0),
+        "needs the input features": lambda: SmoothedSimilarity()(whole),
+        "must see the whole graph": lambda: SpectralSimilarity()(field.layers[0], None, field.n_id),
+        "nodes of one kind": lambda: SpectralSimilarity()(adjacency(EDGES, (N, N + 1), self_loops=False)),
+    }
+    for words, attempt in cases.items():
+        with pytest.raises(InputError, match=words):
+            attempt()
+    seen = SpectralSimilarity(rank=2)
+    seen.observe(adjacency(EDGES[:, :4], N))
+    with pytest.raises(InputError, match="not in the whole graph"):
+        seen(field.layers[0], None, field.n_id)
