@@ -69,7 +69,7 @@ def test_every_truncation_of_the_weights_is_refused(copy: Path) -> None:
 def test_every_flipped_byte_of_a_checkpoint_is_refused(copy: Path) -> None:
     model = small_model()
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
-    content = encode_checkpoint(model, optimizer, Progress(3, Seen(), None))
+    content = b"".join(encode_checkpoint(model, optimizer, Progress(3, Seen(), None)))
     rng = np.random.default_rng(0)
     for place in rng.choice(len(content), 60, replace=False):
         damaged = bytearray(content)
@@ -215,11 +215,34 @@ def test_a_missing_file_is_named(copy: Path, name: str) -> None:
 def test_ids_with_pickled_objects_are_refused(copy: Path) -> None:
     np.save(copy / "node_ids.npy", np.array([{}] * 60), allow_pickle=True)
     run = resume_run(copy)
-    with pytest.raises(InputError, match="not an array of ids"):
+    with pytest.raises(InputError, match="not a whole array of numbers or text"):
         node_ids(run)
     np.save(copy / "node_ids.npy", np.arange(59))
     with pytest.raises(InputError, match="expected 60 ids"):
         node_ids(run)
+
+
+@pytest.mark.parametrize(
+    "header", [b"{'descr': '<i8', 'fortran_order': False, 'shape': (60,", b"[" * 90, b"(" * 90]
+)
+def test_ids_with_a_broken_header_are_refused(copy: Path, header: bytes) -> None:
+    head = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
+    (copy / "node_ids.npy").write_bytes(head + bytes(480))
+    with pytest.raises(InputError, match="not a whole array of numbers or text"):
+        node_ids(resume_run(copy))
+
+
+def test_ids_that_state_more_than_the_file_holds_allocate_nothing(copy: Path) -> None:
+    header = b"{'descr': '<i8', 'fortran_order': False, 'shape': (100000000000,)}"
+    (copy / "node_ids.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header)
+    with pytest.raises(InputError, match="header and its size disagree"):
+        node_ids(resume_run(copy))
+
+
+def test_settings_nested_without_end_are_one_line(copy: Path) -> None:
+    (copy / "config.toml").write_text("a = " + "[" * 5000)
+    with pytest.raises(InputError, match="not valid TOML"):
+        resume_run(copy)
 
 
 def _resume_with(run: Path, checkpoint: bytes, history: str | None = None) -> NodeModel:
@@ -238,7 +261,7 @@ def _checkpoint(seen: Seen | None = None, epoch: Any = 3, best: bool = False) ->
     model = small_model()
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     progress = Progress(epoch, Seen() if seen is None else seen, snapshot(model) if best else None)
-    return encode_checkpoint(model, optimizer, progress)
+    return b"".join(encode_checkpoint(model, optimizer, progress))
 
 
 def test_a_sound_checkpoint_is_taken(copy: Path) -> None:

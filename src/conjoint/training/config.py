@@ -154,7 +154,7 @@ def config_to(config: TrainConfig) -> dict[str, Any]:
 def read_toml(text: str, source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{source}: not valid TOML ({error}); mend that line") from None
 
 

@@ -1,7 +1,5 @@
-"""The training loop: one straight function."""
+"""Training on a graph in memory: all rows at once, or the batches that the caller makes."""
 
-import contextlib
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,24 +9,18 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from ..data.splits import Split
-from ..errors import Diverged, InputError, Interrupted
-from ..kernels import kept_memory
+from ..errors import InputError
 from ..nn.model import NodeModel
-from ..products import steady_products
 from .config import TrainConfig
 from .consistency import perturbation
+from .epochs import OnEpoch, Work, must_be_finite, train_epochs
 from .fitted import Fitted
-from .inputs import Batch, Inputs, batch_of, check_labels, device_of, prepare, with_unlabelled
+from .inputs import Batch, Inputs, batch_of, check_labels, prepare, with_unlabelled
 from .loss import objective
-from .optimizer import make_optimizer, set_rate
-from .pause import deferred_interrupt
+from .optimizer import make_optimizer
 from .runs import Run, load_run
-from .runs.checkpoint import Progress
-from .seeding import own_randomness, seed_epoch
-from .stopping import Seen, snapshot, watch
 
 Batches = Callable[[int], Iterable[Batch]]
-OnEpoch = Callable[[dict[str, Any]], None]
 
 
 def fit(
@@ -54,56 +46,17 @@ def fit(
         run.check(config, data, split)
         if run.sidecar.finished:
             return _finished(model, config, run)
-    device = device_of(model)
     inputs = prepare(model, data, config)
     if batches is None:
         batches = _all_at_once(model, inputs, split, config)
-    judge = _judge(model, inputs, split, config)
+    look = _judge(model, inputs, split, config)
     optimizer = make_optimizer(model, config)
-    now, history, stopped = Progress(0, Seen(), None), list[dict[str, Any]](), "epochs"
 
-    with contextlib.ExitStack() as held:
-        if run is not None:
-            held.enter_context(run.training())
-            now, history = run.restore(model, optimizer) or (now, history)
-        held.enter_context(own_randomness(device))
-        held.enter_context(steady_products(len(inputs.y)))
-        held.enter_context(kept_memory())
-        pause = held.enter_context(deferred_interrupt(run is not None))
-        for epoch in range(now.epoch + 1, config.epochs + 1):
-            seed_epoch(config.seed, epoch, device)
-            row: dict[str, Any] = {"epoch": epoch, "lr": set_rate(optimizer, config, epoch)}
-            row |= _step_through(batches(epoch), model, inputs, optimizer, config, epoch)
-            seen, best = now.seen, now.best
-            if epoch % config.evaluate_every == 0 or epoch == config.epochs:
-                row |= judge()
-                _must_be_finite(row["val_loss"], "validation loss", epoch, config)
-                seen, verdict = watch(config.rule, seen, row)
-                if verdict.keep:
-                    best = snapshot(model, into=best)
-            now = Progress(epoch, seen, best)
-            history.append(row)
-            if run is not None:
-                run.append(row)
-            if progress is not None:
-                progress(row)
-            if seen.out_of_patience(epoch, config.patience):
-                stopped = "patience"
-                break
-            if run is not None and (pause.requested or run.due(epoch)):
-                run.save(model, optimizer, now)
-            if pause.requested and run is not None:
-                raise Interrupted(
-                    f"stopped after epoch {epoch}; go on with: conjoint train --resume {run.path}"
-                )
-        assert (
-            now.best is not None
-        )  # the last epoch is always evaluated, and the first evaluation always kept
-        model.load_state_dict(now.best)
-        fitted = Fitted(model.eval(), config, history, now.seen.kept_epoch, stopped)
-        if run is not None:
-            run.finish(now.best, _result(fitted))
-    return fitted
+    def step_through(epoch: int) -> dict[str, Any]:
+        return _step_through(batches(epoch), model, inputs, optimizer, config, epoch)
+
+    work = Work(model, optimizer, len(inputs.y), step_through, look)
+    return train_epochs(work, config, progress=progress, run=run)
 
 
 def _all_at_once(model: NodeModel, inputs: Inputs, split: Split, config: TrainConfig) -> Batches:
@@ -142,7 +95,7 @@ def _step_through(
             torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
         parts = torch.stack([part.detach().float() for part in loss]).cpu()
         # Before the step, so that the weights which the last checkpoint may hold are never the broken ones.
-        _must_be_finite(float(parts[0]), "training loss", epoch, config)
+        must_be_finite(float(parts[0]), "training loss", epoch, config)
         optimizer.step()
         sums += parts * len(batch.labels)
         targets += len(batch.labels)
@@ -182,20 +135,6 @@ def _judge(
 
 def _share_right(logits: Tensor, labels: Tensor) -> float:
     return int((logits.argmax(dim=1) == labels).sum()) / len(labels)
-
-
-def _must_be_finite(value: float, what: str, epoch: int, config: TrainConfig) -> None:
-    if not math.isfinite(value):
-        clip = "" if config.clip is not None else " or set clip=1.0"
-        raise Diverged(
-            f"the {what} is {value} at epoch {epoch} with lr={config.lr}; try lr={config.lr / 10:g}{clip}"
-        )
-
-
-def _result(fitted: Fitted) -> dict[str, Any]:
-    config = fitted.config
-    chosen = {"best_epoch": fitted.best_epoch, "epochs": len(fitted.history), "stopped": fitted.stopped}
-    return chosen | {"rule": config.rule, "saw_test": config.saw_test, "metrics": fitted.metrics}
 
 
 def _finished(model: NodeModel, config: TrainConfig, run: Run) -> Fitted:

@@ -1,24 +1,70 @@
 """Adam with the structural parameters in a group of their own, and its state by parameter name."""
 
+from typing import Any
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..nn.model import NodeModel
 from .config import TrainConfig
 from .schedule import rate
 
+SLOTS = ("step", "exp_avg", "exp_avg_sq")
+
 
 def make_optimizer(model: NodeModel, config: TrainConfig) -> torch.optim.Adam:
     """Adam in its fused form: one pass over the weights, the same bits at any number of threads."""
+    return torch.optim.Adam(parameter_groups(model, config), lr=config.lr, fused=True)
+
+
+def parameter_groups(model: NodeModel, config: TrainConfig) -> list[dict[str, Any]]:
     structural = model.structural_parameters()
     apart = {id(p) for p in structural}
     plain = [p for p in model.parameters() if id(p) not in apart]
     decay = config.structural_weight_decay
-    groups = [
+    groups: list[dict[str, Any]] = [
         {"params": plain, "weight_decay": config.weight_decay},
         {"params": structural, "weight_decay": config.weight_decay if decay is None else decay},
     ]
-    return torch.optim.Adam([g for g in groups if g["params"]], lr=config.lr, fused=True)
+    return [group for group in groups if group["params"]]
+
+
+class RowAdam(torch.optim.Adam):
+    """Adam that also updates single rows of large parameters: `step_rows` reads and writes those rows alone.
+
+    Every row counts its own steps, so the bias correction is right however rarely a row is met. A parameter
+    that is stepped by rows must have no gradient of its own.
+    """
+
+    @torch.no_grad()
+    def step_rows(self, parameter: nn.Parameter, rows: Tensor, grad: Tensor) -> None:
+        """One step on these rows (each once). [rows], [rows, columns]"""
+        group = next(g for g in self.param_groups if any(p is parameter for p in g["params"]))
+        (first, second), lr, eps = group["betas"], group["lr"], group["eps"]
+        state = self.state[parameter]
+        if not state:
+            state["step"] = torch.zeros(parameter.size(0), device=parameter.device)
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        count = state["step"][rows] + 1.0
+        mean = torch.lerp(state["exp_avg"][rows], grad, 1.0 - first)
+        square = torch.lerp(state["exp_avg_sq"][rows], grad.square(), 1.0 - second)
+        state["step"][rows], state["exp_avg"][rows], state["exp_avg_sq"][rows] = count, mean, square
+        scale = (lr / (1.0 - first**count)).unsqueeze(1)
+        mean.mul_(scale).div_((square / (1.0 - second**count).unsqueeze(1)).sqrt_().add_(eps))
+        parameter[rows] -= mean
+
+
+def slot_shapes(
+    model: NodeModel, optimizer: torch.optim.Adam
+) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+    """The tensors that `optimizer_state` may give."""
+    by_row = {id(p) for p in model.structural_parameters()} if isinstance(optimizer, RowAdam) else set()
+    shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
+    for name, p in model.named_parameters():
+        steps = tuple(p.shape[:1]) if id(p) in by_row and p.dim() == 2 else ()
+        shapes |= {f"{name}/step": (steps, torch.float32)}
+        shapes |= {f"{name}/{slot}": (tuple(p.shape), p.dtype) for slot in SLOTS[1:]}
+    return shapes
 
 
 def set_rate(optimizer: torch.optim.Adam, config: TrainConfig, epoch: int) -> float:

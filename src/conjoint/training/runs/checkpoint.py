@@ -5,6 +5,7 @@ One file, so that its parts cannot come from different epochs.
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,9 @@ from torch import Tensor
 
 from ...errors import InputError
 from ...nn.model import NodeModel
-from ..optimizer import optimizer_state, restore_optimizer
+from ..optimizer import SLOTS, optimizer_state, restore_optimizer, slot_shapes
 from ..stopping import Seen, Snapshot
-from .tensors import decode, encode, shapes_of
-
-SLOTS = ("step", "exp_avg", "exp_avg_sq")
+from .tensors import decode, encoded_in_pieces, shapes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,22 +29,20 @@ class Progress:
     best: Snapshot | None
 
 
-def encode_checkpoint(model: NodeModel, optimizer: torch.optim.Adam, progress: Progress) -> bytes:
+def encode_checkpoint(
+    model: NodeModel, optimizer: torch.optim.Adam, progress: Progress
+) -> Iterator[memoryview]:
     tensors: dict[str, Tensor] = {f"model/{k}": v for k, v in model.state_dict().items()}
     tensors |= {f"best/{k}": v for k, v in (progress.best or {}).items()}
     tensors |= {f"adam/{k}": v for k, v in optimizer_state(model, optimizer).items()}
     note = {"epoch": progress.epoch, "seen": asdict(progress.seen)}
-    return encode(tensors, json.dumps(note))
+    return encoded_in_pieces(tensors, json.dumps(note))
 
 
 def restore_checkpoint(path: Path, model: NodeModel, optimizer: torch.optim.Adam) -> Progress:
     """Put the state into the model and the optimiser, after the whole file was found to be sound."""
     weights = shapes_of(model.state_dict())
-    adam = {
-        f"adam/{name}/{slot}": ((), torch.float32) if slot == "step" else (tuple(p.shape), p.dtype)
-        for name, p in model.named_parameters()
-        for slot in SLOTS
-    }
+    adam = {f"adam/{name}": shape for name, shape in slot_shapes(model, optimizer).items()}
     optional = adam | {f"best/{name}": shape for name, shape in weights.items()}
     tensors, note = decode(path, {f"model/{name}": shape for name, shape in weights.items()}, optional)
     best = _part(tensors, "best/")

@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from .checkpoint import Progress, encode_checkpoint, restore_checkpoint
 from .lock import locked
 from .sidecar import Builder, ModelSpec, Sidecar, read_row, sidecar_from, sidecar_to, versions
 from .storage import append_line, read_text, remove_leftovers, storage_errors, sync_file, write_atomically
-from .tensors import encode
+from .tensors import encoded_in_pieces
 
 CONFIG, METRICS, WEIGHTS = "config.toml", "metrics.jsonl", "weights.safetensors"
 SIDECAR, CHECKPOINT, IDS = "model.json", "checkpoint.safetensors", "node_ids.npy"
@@ -141,11 +141,9 @@ class Run:
 
     def finish(self, best: Snapshot, result: Mapping[str, Any]) -> None:
         """Weights first, then the sidecar that vouches for them, then the checkpoint goes."""
-        content = encode(best)
-        write_atomically(self.path / WEIGHTS, content)
-        self.sidecar = replace(
-            self.sidecar, result=result, weights_sha256=hashlib.sha256(content).hexdigest()
-        )
+        digest = hashlib.sha256()
+        write_atomically(self.path / WEIGHTS, _digested(encoded_in_pieces(best), digest))
+        self.sidecar = replace(self.sidecar, result=result, weights_sha256=digest.hexdigest())
         write_atomically(self.path / SIDECAR, sidecar_to(self.sidecar).encode())
         self.tidy()
 
@@ -242,6 +240,12 @@ def _ids(data: Data) -> bytes:
     out = io.BytesIO()
     np.save(out, ids, allow_pickle=False)
     return out.getvalue()
+
+
+def _digested(pieces: Iterable[memoryview], digest: "hashlib._Hash") -> Iterator[memoryview]:
+    for piece in pieces:
+        digest.update(piece)
+        yield piece
 
 
 def _sweep(path: Path) -> None:

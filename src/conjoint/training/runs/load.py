@@ -1,14 +1,13 @@
 """A finished run as a model that predicts, nothing in the folder trusted before it was compared."""
 
 import hashlib
-import io
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 
+from ...data.npz import read_array
 from ...errors import InputError
 from ...nn.model import NodeModel
 from ..seeding import own_randomness
@@ -53,11 +52,8 @@ def node_ids(run: Run) -> npt.NDArray[Any]:
     """The user's own ids of the nodes, in the order of the graph."""
     path = run.path / IDS
     content = read_file(path, 8 * GIBIBYTE, "the list of node ids")
-    try:
-        ids = np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, EOFError, OSError):
-        raise InputError(f"{path}: damaged or not an array of ids; restore it from a copy") from None
-    if not isinstance(ids, np.ndarray) or ids.shape != (run.spec.num_nodes,):
+    ids = read_array(content, path)
+    if ids.shape != (run.spec.num_nodes,):
         raise InputError(f"{path}: expected {run.spec.num_nodes} ids; restore it from a copy")
     return ids
 

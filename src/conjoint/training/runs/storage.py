@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ...errors import InputError, StorageError
@@ -22,13 +22,17 @@ def storage_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write beside the target, flush to the disk, then swap. A crash or a full disk leaves the old file."""
+def write_atomically(path: Path, content: bytes | Iterable[bytes | memoryview]) -> None:
+    """Write beside the target, flush to the disk, then swap. A crash or a full disk leaves the old file.
+
+    Content that is large comes in pieces, so that it need not stand in memory twice.
+    """
     beside = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     with storage_errors(path):
         try:
             with open(beside, "wb") as file:
-                file.write(content)
+                for piece in [content] if isinstance(content, bytes) else content:
+                    file.write(piece)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(beside, path)

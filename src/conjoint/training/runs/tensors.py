@@ -2,12 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from ...errors import InputError
@@ -21,9 +20,31 @@ def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[tuple[int, ...],
 
 def encode(tensors: Mapping[str, Tensor], note: str = "") -> bytes:
     """One safetensors document with a note and a checksum over note and values in its header."""
-    plain = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    # One entry: safetensors writes several in no fixed order, and equal runs are to give equal files.
-    return save(plain, metadata={"conjoint": json.dumps({"note": note, "sha256": _digest(plain, note)})})
+    return b"".join(encoded_in_pieces(tensors, note))
+
+
+def encoded_in_pieces(tensors: Mapping[str, Tensor], note: str = "") -> Iterator[memoryview]:
+    """The document in the order of its bytes. The values are those of the tensors themselves, not copies:
+    the library's own `save` would hold a large model in memory once more."""
+    # Wide types first, as the format asks for, and then by name, so that equal runs give equal files.
+    names = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+    plain = {name: tensors[name].detach().cpu().contiguous() for name in names}
+    header: dict[str, object] = {
+        "__metadata__": {"conjoint": json.dumps({"note": note, "sha256": _digest(plain, note)})}
+    }
+    end = 0
+    for name, value in plain.items():
+        start, end = end, end + value.nbytes
+        header[name] = {
+            "dtype": _NAMES[value.dtype],
+            "shape": list(value.shape),
+            "data_offsets": [start, end],
+        }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    yield memoryview(len(text).to_bytes(8, "little") + text)
+    for value in plain.values():
+        yield value.reshape(-1).view(torch.uint8).numpy().data
 
 
 def decode(path: Path, expected: Shapes, optional: Shapes | None = None) -> tuple[dict[str, Tensor], str]:
