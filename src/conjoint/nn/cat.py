@@ -10,7 +10,7 @@ from ..graph.adjacency import Adjacency, adjacency
 from ..graph.field import Field
 from . import checks, ops
 from .attention import ConjointAttention, Structure
-from .conv import CATConv, Strategy
+from .conv import CATConv, Dropout, Strategy
 from .interventions import EdgeScores, Intervention
 from .model import NodeModel, Perturb
 from .norm import BatchNorm
@@ -96,7 +96,7 @@ class CAT(NodeModel):
         self.convs.append(
             CATConv(width, out_channels, out_heads, concat=False, bias=bias != "none", **layer_options)
         )
-        self._checked: tuple[Tensor, int] | None = None
+        self._checked: list[tuple[Tensor, int]] = []
         self._prepared: tuple[Tensor, int, int, Adjacency] | None = None
 
     def reset_parameters(self) -> None:
@@ -128,12 +128,12 @@ class CAT(NodeModel):
         """
         layers = self._layers(x, graph)
         structure = self.structure(x, graph) if structure is None else structure
-        hidden = self._hidden(x, layers, structure)
-        return self.convs[-1](hidden, layers[-1], score=structure)
+        hidden, within = self._hidden(x, layers, structure)
+        return self.convs[-1](hidden, layers[-1], score=structure, x_dropout=within)
 
     def embed(self, x: Tensor, graph: Tensor | Adjacency | Field) -> Tensor:
         """What the output layer reads: the last hidden layer. -> [nodes, heads * hidden]"""
-        return self._hidden(x, self._layers(x, graph), self.structure(x, graph))
+        return self._hidden(x, self._layers(x, graph), self.structure(x, graph))[0]
 
     def structure(self, x: Tensor, graph: Tensor | Adjacency | Field) -> Structure | None:
         """The structural scores of this step, computed once for all layers and heads."""
@@ -200,17 +200,22 @@ class CAT(NodeModel):
     def structural_parameters(self) -> list[nn.Parameter]:
         return [] if self.intervention is None else list(self.intervention.parameters())
 
-    def _hidden(self, x: Tensor, layers: tuple[Adjacency, ...], structure: Structure | None) -> Tensor:
-        """All layers but the last. The result is ready to be read by the next: activated and dropped."""
-        x = self._drop(x)
+    def _hidden(
+        self, x: Tensor, layers: tuple[Adjacency, ...], structure: Structure | None
+    ) -> tuple[Tensor, Dropout | None]:
+        """All layers but the last: activated and, unless the dropout beside it is still to come, dropped."""
+        x, within = self._drop(x)
         for conv, norm, adj in zip(self.convs, self.norms, layers, strict=False):
-            x = norm(conv(x, adj, score=structure))
+            x, within = norm(conv(x, adj, score=structure, x_dropout=within)), None
             x = ops.activate_and_drop(x, self.activation, *self._dropout(x))
-        return x
+        return x, within
 
-    def _drop(self, x: Tensor) -> Tensor:
+    def _drop(self, x: Tensor) -> tuple[Tensor, Dropout | None]:
+        """Dropout on the input: dense features now, sparse ones while the first layer multiplies them."""
         dropout, seed = self._dropout(x)
-        return x if seed is None else ops.drop(x, dropout, seed)
+        if seed is None:
+            return x, None
+        return (x, (dropout, seed)) if x.layout == torch.sparse_csr else (ops.drop(x, dropout, seed), None)
 
     def _dropout(self, like: Tensor) -> tuple[float, Tensor | None]:
         active = self.training and self.dropout > 0.0
@@ -218,10 +223,10 @@ class CAT(NodeModel):
 
     def _layers(self, x: Tensor, graph: Tensor | Adjacency | Field) -> tuple[Adjacency, ...]:
         """One adjacency per layer; x is looked at once, however often the same tensor comes in."""
-        if self._checked is None or self._checked[0] is not x or self._checked[1] != x._version:
+        if not any(seen is x and version == x._version for seen, version in self._checked):
             checks.feature_pair(x)
             checks.finite(x)
-            self._checked = (x, x._version)
+            self._checked = [*self._checked[-1:], (x, x._version)]  # training and validation take turns
         if isinstance(graph, Field):
             if len(graph.layers) != len(self.convs):
                 raise InputError(f"graph: a field of {len(graph.layers)} hops for {len(self.convs)} layers")
@@ -237,7 +242,7 @@ class CAT(NodeModel):
         return self._prepared[2] if self._prepared is not None else int(edges.max()) + 1
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_checked": None, "_prepared": None}  # copies carry no graph along
+        return {**self.__dict__, "_checked": [], "_prepared": None}  # copies carry no graph along
 
 
 class _Shared(Intervention):

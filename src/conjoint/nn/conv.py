@@ -19,6 +19,7 @@ from .randomness import draw_seed
 
 Strategy = Literal["implicit", "explicit", "structural"]
 STRATEGIES = ("implicit", "explicit", "structural")
+Dropout = tuple[float, Tensor]  # share and seed
 
 
 class CATConv(MessagePassing):
@@ -150,6 +151,7 @@ class CATConv(MessagePassing):
         *,
         score: Tensor | Structure | None = None,
         n_id: Tensor | None = None,
+        x_dropout: Dropout | None = None,
     ) -> Tensor | tuple[Tensor, ConjointAttention]:
         """Run the layer.
 
@@ -163,8 +165,11 @@ class CATConv(MessagePassing):
             score: C_ij computed outside instead of by the layer's own intervention: one number per edge of
                 `edge_index`, or a `Structure`. Lets several layers share one score.
             n_id: global ids of the rows of x, if they are part of the graph of the intervention.
+            x_dropout: share and seed of a dropout of sparse x, made while it is multiplied with W.
         """
         x_src, x_dst = checks.feature_pair(x)
+        if x_dropout is not None and x_src.layout != torch.sparse_csr:
+            raise InputError("x_dropout: it is for sparse x; drop dense features before they come in")
         adj = self._adjacency(edge_index, x_src, x_dst, size)
         if not isinstance(edge_index, Adjacency):
             checks.finite(x_src)
@@ -176,10 +181,11 @@ class CATConv(MessagePassing):
         if self._aggregates_first(x_src, x_dst):
             out, weights = self._aggregate_first(adj, x_src, structure, logit, with_parts)
         else:
-            out, weights = self._transform_first(adj, x_src, x_dst, structure, logit, with_parts)
+            projected = self._projected(x_src, x_dst, x_dropout)
+            out, weights = self._transform_first(adj, *projected, structure, logit, with_parts)
         res = None
         if self.res is not None and x_dst is not None:
-            res = _project(self.res, x_dst)[: adj.num_dst]
+            res = _project(self.res, x_dst, x_dropout)[: adj.num_dst]
         if res is not None and res.size(1) == self.heads * self.out_channels:
             out, res = out + res.view_as(out), None
         merged = self.concat or out.size(1) == 1
@@ -190,21 +196,28 @@ class CATConv(MessagePassing):
             out = out + self.bias
         return (out, weights.in_user_order(adj)) if weights is not None and return_attention_weights else out
 
+    def _projected(
+        self, x_src: Tensor, x_dst: Tensor | None, x_dropout: Dropout | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """W x of sources and targets: one tensor where they are nodes of one kind. [nodes, heads, out]"""
+        shape = (-1, self.heads, self.out_channels)
+        lin_src, lin_dst = (self.lin or self.lin_src), (self.lin or self.lin_dst)
+        h_src = _project(lin_src, x_src, x_dropout).view(shape)
+        if x_dst is x_src and lin_src is lin_dst:
+            return h_src, h_src
+        return h_src, None if x_dst is None else _project(lin_dst, x_dst, x_dropout).view(shape)
+
     def _transform_first(
         self,
         adj: Adjacency,
-        x_src: Tensor,
-        x_dst: Tensor | None,
+        h_src: Tensor,
+        h_dst: Tensor | None,
         structure: Structure | None,
         edge_logit: Tensor | None,
         with_parts: bool,
     ) -> tuple[Tensor, Weights | None]:
-        """W x, then the weighted sum over neighbours. -> [targets, heads, out]"""
-        shape = (-1, self.heads, self.out_channels)
-        lin_src, lin_dst = (self.lin or self.lin_src), (self.lin or self.lin_dst)
-        h_src = _project(lin_src, x_src).view(shape)
-        one_kind = x_dst is x_src and lin_src is lin_dst
-        h_dst = h_src if one_kind else None if x_dst is None else _project(lin_dst, x_dst).view(shape)
+        """After W x, the weighted sum over neighbours. -> [targets, heads, out]"""
+        one_kind = h_dst is h_src
         logits = None
         if one_kind and not with_parts and self._fuses(adj):
             return self._attend(adj, h_src, structure, edge_logit), None
@@ -389,12 +402,10 @@ def _initialise(linear: Linear | None, x: Tensor) -> None:
         linear.initialize_parameters(linear, (x,))
 
 
-def _project(linear: Linear | None, x: Tensor) -> Tensor:
+def _project(linear: Linear | None, x: Tensor, dropout: Dropout | None) -> Tensor:
     assert linear is not None
     _initialise(linear, x)
     checks.width(x, linear.in_channels)
-    return (
-        ops.sparse_project(x, linear.weight)
-        if x.layout == torch.sparse_csr
-        else ops.project(x, linear.weight)
-    )
+    if x.layout == torch.sparse_csr:
+        return ops.sparse_project(x, linear.weight, *(dropout or (0.0, None)))
+    return ops.project(x, linear.weight)
