@@ -11,7 +11,20 @@ from typing import TextIO
 from .. import __version__
 from ..errors import ConjointError, InputError, Interrupted
 from ..printable import clean
-from . import cluster, datasets, describe, doctor, embed, explain, plot, predict, report, reproduce, train
+from . import (
+    cluster,
+    datasets,
+    describe,
+    diagnose,
+    doctor,
+    embed,
+    explain,
+    plot,
+    predict,
+    report,
+    reproduce,
+    train,
+)
 from .parser import HelpFormatter, Parser
 
 VERBS = {
@@ -22,6 +35,7 @@ VERBS = {
     "explain": explain,
     "plot": plot,
     "describe": describe,
+    "diagnose": diagnose,
     "datasets": datasets,
     "doctor": doctor,
     "reproduce": reproduce,

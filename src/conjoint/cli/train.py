@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a benchmark: cora, citeseer, pubmed, coauthor-cs, ogbn-arxiv",
     )
-    _add_data_options(parser)
-    _add_split_options(parser)
+    add_data_options(parser)
+    add_split_options(parser)
     add_model_options(parser)
     _add_training_options(parser)
     run = parser.add_argument_group("the run")
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_options(parser)
 
 
-def _add_data_options(parser: argparse.ArgumentParser) -> None:
+def add_data_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the graph")
     group.add_argument("--data", metavar="FOLDER", help="folder with a benchmark's raw files")
     group.add_argument("--edition", help="which copy of a benchmark: embedded, planetoid, release")
@@ -83,7 +83,7 @@ COLUMN_LISTS = {
 }
 
 
-def _add_split_options(parser: argparse.ArgumentParser) -> None:
+def add_split_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the split")
     group.add_argument("--split", metavar="RULE", help="per-class, public, released, fraction, time or given")
     group.add_argument("--split-seed", type=whole_number, metavar="S", help="which random split; default 0")
