@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch_geometric.data import Data
@@ -15,7 +15,11 @@ from ..data import write_table
 from ..data.splits import Split
 from ..training import Fitted, Run, predict_proba, summarise
 from ..training.seeds import Spread
+from .auto import choice_text
 from .terminal import clean, print_json, share, table
+
+if TYPE_CHECKING:
+    from ..evaluation.choice import Choice
 
 SHOWN = {"val_accuracy": "validation", "test_accuracy": "test", "all_accuracy": "all nodes"}
 
@@ -63,14 +67,24 @@ def parts_of(split: Split, nodes: int) -> np.ndarray:
     return parts
 
 
-def report(trained: Sequence[Trained], data: Data, out: Path, options: argparse.Namespace) -> None:
+def report(
+    trained: Sequence[Trained],
+    data: Data,
+    out: Path,
+    options: argparse.Namespace,
+    choice: "Choice | None" = None,
+) -> None:
+    """What came out, and how the model was chosen if that was left to validation."""
     rows = [{**one.row, "run": str(one.run.path)} for one in trained]
     summary = summarise(rows)
     if options.json:
         spreads = {name: vars(spread) for name, spread in summary.spread.items()}
-        print_json({"out": str(out), "rows": rows, "summary": spreads})
+        chosen = {} if choice is None else {"choice": choice.to_dict()}
+        print_json({"out": str(out), "rows": rows, "summary": spreads, **chosen})
         return
     first = rows[0]
+    if choice is not None:
+        print(choice_text(choice))
     print(_headline(first, data, trained[0].split))
     shown = [_shown(row) for row in rows]
     if len(rows) > 1:

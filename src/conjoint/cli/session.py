@@ -5,6 +5,7 @@ import itertools
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torch_geometric.data import Data
 
@@ -12,12 +13,16 @@ from ..data.splits import Split
 from ..errors import InputError, Interrupted
 from ..nn.model import NodeModel
 from ..training import Fitted, Run, config_from, evaluate, fit, resume_run, start_run
+from .auto import chosen_plan, keep_choice, name_model
 from .graph import device_named, load_graph, spec_of, split_of
 from .plan import Plan, check_settings, plan_from
 from .progress import progress
 from .reopen import check_graph, plan_of_run, seed_folders
 from .results import Trained, keep_results, report
 from .terminal import clean, say
+
+if TYPE_CHECKING:
+    from ..evaluation.choice import Choice
 
 
 @dataclass(frozen=True)
@@ -28,12 +33,14 @@ class Session:
     data: Data
     out: Path
     options: argparse.Namespace
+    choice: "Choice | None" = None  # how its model was chosen, if that was left to us
 
     def folder(self, seed: int) -> Path:
         return self.out if len(self.plan.seeds) == 1 else self.out / f"seed-{seed}"
 
 
 def start(options: argparse.Namespace) -> None:
+    name_model(options)
     plan = plan_from(options)
     config_from({**plan.train, "seed": plan.seeds[0]}, "settings")
     check_settings(plan.model["name"], {key: value for key, value in plan.model.items() if key != "name"})
@@ -41,8 +48,13 @@ def start(options: argparse.Namespace) -> None:
     out = Path(options.out) if options.out else None
     if out is not None:
         _must_be_free(out)
-    data = load_graph(plan)
-    _train_all(Session(plan, data, out or _next_free(data, plan), options))
+    if wants_batches(plan):
+        batched.start(plan, options, out or (None if launched() else _next_free_for(plan)))
+        return
+    data, choice = load_graph(plan), None
+    if options.intervention == "auto":
+        plan, choice = chosen_plan(plan, data, options)
+    _train_all(Session(plan, data, out or _next_free(data, plan), options, choice))
 
 
 def resume(options: argparse.Namespace) -> None:
@@ -66,6 +78,8 @@ NOT_WITH_RESUME = (
     "out",
     "config",
     "model",
+    "intervention",
+    "strategy",
     "set",
     "epochs",
     "lr",
@@ -78,7 +92,7 @@ NOT_WITH_RESUME = (
 
 def _train_all(session: Session) -> None:
     trained = [_train_one(session, seed) for seed in session.plan.seeds]
-    report(trained, session.data, session.out, session.options)
+    report(trained, session.data, session.out, session.options, session.choice)
 
 
 def _train_one(session: Session, seed: int) -> Trained:
@@ -87,6 +101,8 @@ def _train_one(session: Session, seed: int) -> Trained:
     run, model = _open(session, folder, seed, split)
     if seed == session.plan.seeds[0]:
         _tell(session.data, run, options)
+        if session.choice is not None:
+            keep_choice(session.choice, session.out)
     model = model.to(options.device)
     title = clean(f"{session.data.name} {run.spec.name} seed {seed}")
     started = time.perf_counter()

@@ -22,8 +22,12 @@ examples:
   conjoint train --edges links.csv --nodes people.csv --label team --out runs/teams
   conjoint train --edges links.tsv.gz --nodes people.parquet --label team --features spectral:64
   conjoint train citeseer --data FOLDER --consistency passes=4,sample=512
+  conjoint train --intervention auto          short trainings choose, then a full one
+  conjoint train --intervention smooth --strategy explicit
   conjoint train cora --set clip=1.0 --set schedule=cosine --json
   conjoint train --resume runs/teams
+  conjoint train papers/ --batch neighbours --fanout 10,5 --out runs/papers
+  torchrun --nproc-per-node 4 -m conjoint train papers/ --batch clusters --out runs/papers
 
 `conjoint describe` lists the models, `conjoint datasets` the benchmarks.
 """
@@ -33,13 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "dataset",
         nargs="?",
-        metavar="NAME",
-        help="a benchmark: cora, citeseer, pubmed, coauthor-cs, ogbn-arxiv",
+        metavar="NAME|FOLDER",
+        help="a benchmark (cora, citeseer, pubmed, coauthor-cs, ogbn-arxiv), or a folder from `conjoint ingest`",
     )
     add_data_options(parser)
     add_split_options(parser)
     add_model_options(parser)
     _add_training_options(parser)
+    _add_batch_options(parser)
     run = parser.add_argument_group("the run")
     run.add_argument("--out", metavar="FOLDER", help="where to keep the run; default runs/<data>-<model>-<n>")
     run.add_argument("--resume", metavar="FOLDER", help="go on with a run that was interrupted")
@@ -113,6 +118,14 @@ def add_model_options(parser: argparse.ArgumentParser, named: bool = True) -> No
         group.add_argument(
             "--model", metavar="NAME", help="default cat-i-mf; also cat-e-mf, cat-i-sc, gat, gcn, ..."
         )
+        group.add_argument(
+            "--intervention",
+            metavar="NAME",
+            help="in place of --model: mf, sc, smooth, spectral, ..., or auto to have validation choose",
+        )
+        group.add_argument(
+            "--strategy", choices=("implicit", "explicit"), help="with --intervention; default implicit"
+        )
     group.add_argument("--hidden", type=whole_number, metavar="N", help="units of each head")
     group.add_argument("--heads", type=whole_number, metavar="N", help="attention heads of the hidden layers")
     group.add_argument(
@@ -166,6 +179,33 @@ def _add_training_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         default=None,
         help="allow --rule release, which looks at test nodes",
+    )
+
+
+def _add_batch_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("graphs larger than memory, and many processes (docs/scale.md)")
+    group.add_argument(
+        "--batch",
+        choices=("auto", "full", "field", "clusters", "neighbours"),
+        help="what a step computes; default auto: by the memory that it takes and that there is",
+    )
+    group.add_argument(
+        "--batch-size", type=whole_number, metavar="N", help="nodes of a cluster batch, or training nodes"
+    )
+    group.add_argument("--joined", type=whole_number, metavar="N", help="clusters joined in a batch; default 10")
+    group.add_argument("--fanout", metavar="N,N", help="neighbours heard per hop, nearest first; default 10,10")
+    group.add_argument(
+        "--batches-per-step",
+        type=whole_number,
+        metavar="N",
+        help="batches averaged for one step; the number of processes must divide it; default: that number",
+    )
+    group.add_argument(
+        "--workers", type=whole_number, default=0, metavar="N", help="processes that prepare batches; default 0"
+    )
+    group.add_argument("--save-every", type=float, metavar="S", help="seconds between checkpoints; default 10")
+    group.add_argument(
+        "--timeout", type=float, metavar="S", help="give up on a process that is silent so long; default 600"
     )
 
 
