@@ -102,14 +102,14 @@ def test_copies_carry_no_graph_and_weights_hold_no_scores() -> None:
     copied = copy.deepcopy(model).intervention
     assert isinstance(copied, SmoothedSimilarity) and copied._seen is None
     assert [name for name in model.state_dict() if name.startswith("inter")] == [
-        "intervention.log_temperature"
+        "intervention.temperature.log"
     ]
 
 
 @pytest.mark.parametrize("learn", [True, False])
 def test_temperature_is_learnt_only_on_request(learn: bool) -> None:
     intervention = SpectralSimilarity(rank=4, temperature=2.0, learn_temperature=learn)
-    assert float(torch.as_tensor(intervention.temperature).detach()) == pytest.approx(2.0)
+    assert float(intervention.temperature(torch.ones(1)).detach()) == pytest.approx(2.0)
     model = CAT(5, 4, 3, heads=2, strategy="explicit", intervention=intervention)
     model(X, EDGES).square().sum().backward()
     assert len(model.structural_parameters()) == int(learn)

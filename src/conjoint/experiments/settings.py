@@ -20,6 +20,8 @@ class PaperSettings:
 def paper_settings(model: str, dataset: str) -> PaperSettings:
     """How the paper trains `model` on `dataset`; a data set that it does not name gets the common values."""
     table = _table()
+    if "+" in model:  # several interventions at once, trained as one is
+        return paper_settings(model.split("+")[0], dataset)
     if model not in table:
         raise InputError(f"model {model!r} has no settings of the paper; there are {', '.join(table)}")
     own = table[model]

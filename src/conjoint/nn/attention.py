@@ -11,7 +11,10 @@ from . import ops
 
 
 class Structure:
-    """Structural scores C_ij of one graph and one step, shared by all layers and heads."""
+    """Structural scores C_ij of one graph and one step, shared by all layers and heads.
+
+    Of k interventions there are k columns, [entries, k], until a layer has joined them to one per head.
+    """
 
     def __init__(self, adj: Adjacency, score: Tensor) -> None:
         self.adj, self.score = adj, score  # score: [entries]
@@ -19,10 +22,17 @@ class Structure:
     @cached_property
     def attention(self) -> Tensor:
         """Eq. 5: s_ij, in which an edge of weight w counts as w parallel ones. [entries]"""
-        score = self.score
-        if self.adj.log_weight is not None:
-            score = score + self.adj.log_weight.to(score.dtype)
-        return ops.edge_softmax(self.adj, score)
+        return ops.edge_softmax(self.adj, weighted(self.score, self.adj.log_weight))
+
+    def mixed(self, share: Tensor) -> "Structure":
+        """Several attentions averaged with shares of sum 1, [heads, k]. -> attention [entries, heads]"""
+        joined = Structure(self.adj, self.score)
+        joined.__dict__["attention"] = self.attention @ share.t().to(self.attention.dtype)
+        return joined
+
+    def added(self, weight: Tensor) -> "Structure":
+        """Several scores added up with these weights, [heads, k]. -> score [entries, heads]"""
+        return Structure(self.adj, self.score @ weight.t().to(self.score.dtype))
 
     def first(self, adj: Adjacency) -> "Structure":
         """The part for the first rows of the graph, as the later layers of a receptive field need it."""
@@ -49,7 +59,7 @@ class Weights:
 
     alpha: Tensor  # [entries, heads]
     feature: Tensor | None = None  # [entries, heads]: f_ij
-    structural: Tensor | None = None  # [entries]: s_ij
+    structural: Tensor | None = None  # [entries]: s_ij; [entries, heads] if of several interventions
     mix: Tensor | None = None  # [heads, 2]: r_f, r_s
 
     def in_user_order(self, adj: Adjacency) -> "ConjointAttention":
@@ -81,28 +91,39 @@ def conjoint_weights(
     """
     if logits is None:
         assert structure is not None
-        alpha = structure.attention.unsqueeze(1).expand(-1, heads).contiguous()
+        alpha = _per_head(structure.attention).expand(-1, heads).contiguous()
         return Weights(alpha, structural=structure.attention)
     weight = adj.log_weight
     if structure is None:
         alpha = _attention(adj, logits, weight)
         return Weights(alpha, feature=alpha)
     if mix is None:
-        score = structure.score if weight is None else structure.score + weight
-        alpha = _attention(adj, logits, score)
+        alpha = _attention(adj, logits, weighted(structure.score, weight))
         parts = (_attention(adj, logits, weight), structure.attention) if with_parts else (None, None)
         return Weights(alpha, *parts)
     if weight is None:
         alpha, feature = _attention_and_mix(adj, logits, structure.attention, mix)
     else:
         feature = _attention(adj, logits, weight)
-        alpha = mix[:, 0] * feature + mix[:, 1] * structure.attention.unsqueeze(1)
+        alpha = mix[:, 0] * feature + mix[:, 1] * _per_head(structure.attention)
     return Weights(alpha, feature, structure.attention, mix)
+
+
+def weighted(score: Tensor, log_weight: Tensor | None) -> Tensor:
+    """Scores of edges that weigh differently: an edge of weight w counts as w parallel ones."""
+    if log_weight is None:
+        return score
+    return score + log_weight.to(score.dtype).view(-1, *[1] * (score.dim() - 1))
+
+
+def _per_head(per_entry: Tensor) -> Tensor:
+    """[entries] -> [entries, 1], for all heads; [entries, heads] stays."""
+    return per_entry.unsqueeze(1) if per_entry.dim() == 1 else per_entry
 
 
 def _attention(adj: Adjacency, logits: Logits, added: Tensor | None) -> Tensor:
     """One softmax of the feature logits plus whatever is added to them. -> [entries, heads]"""
-    column = None if added is None else added.to(logits.a_src.dtype).unsqueeze(1)
+    column = None if added is None else _per_head(added.to(logits.a_src.dtype))
     parts = (logits.a_src, logits.a_dst, logits.edge, column, None, logits.negative_slope)
     return ops.attention(adj, *parts, explicit=added is not None)[0]
 
@@ -111,7 +132,7 @@ def _attention_and_mix(
     adj: Adjacency, logits: Logits, structural: Tensor, mix: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Eq. 4, 7 in one pass. -> alpha and f, [entries, heads]"""
-    column = structural.to(logits.a_src.dtype).unsqueeze(1)
+    column = _per_head(structural.to(logits.a_src.dtype))
     parts = (logits.a_src, logits.a_dst, logits.edge, column, mix, logits.negative_slope)
     return ops.attention(adj, *parts, explicit=False)
 
@@ -126,7 +147,7 @@ class ConjointAttention(tuple[Tensor, Tensor]):
     edge_index: Tensor  # [2, edges]
     conjoint: Tensor  # [edges, heads]: alpha, what the layer aggregates with
     feature: Tensor | None  # [edges, heads]: f_ij (Eq. 4)
-    structural: Tensor | None  # [edges]: s_ij (Eq. 5)
+    structural: Tensor | None  # [edges]: s_ij (Eq. 5); [edges, heads] if of several interventions
     mix: Tensor | None  # [heads, 2]: r_f, r_s (Eq. 6); implicit strategy only
 
     def __new__(cls, edge_index: Tensor, alpha: Tensor, **parts: Tensor | None) -> "ConjointAttention":

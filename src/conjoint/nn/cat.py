@@ -1,5 +1,6 @@
 """Graph conjoint attention networks: layers of CATConv over one shared intervention."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from ..graph.field import Field
 from . import checks, ops
 from .attention import ConjointAttention, Structure
 from .conv import CATConv, Dropout, Strategy
-from .interventions import EdgeScores, Intervention
+from .interventions import EdgeScores, Intervention, Several
 from .model import NodeModel, Perturb
 from .norm import BatchNorm
 from .randomness import draw_seed
@@ -32,6 +33,7 @@ class CAT(NodeModel):
         hidden_channels: size of each head in the hidden layers.
         out_channels: number of classes.
         intervention: an `Intervention`, or one number per edge as a tensor; None for feature attention alone.
+        interventions: several of them; see `Several`, and `intervention_weights` for what they came to count.
         strategy: how it joins the feature attention: "implicit", "explicit" or "structural".
         num_layers: number of layers, 2 in the paper.
         heads: attention heads of the hidden layers.
@@ -52,6 +54,7 @@ class CAT(NodeModel):
         out_channels: int,
         *,
         intervention: Intervention | Tensor | None = None,
+        interventions: Sequence[Intervention | Tensor] = (),
         strategy: Strategy = "implicit",
         num_layers: int = 2,
         heads: int = 8,
@@ -72,7 +75,7 @@ class CAT(NodeModel):
         checks.one_of("activation", activation, ACTIVATIONS)
         checks.one_of("norm", norm, NORMS)
         checks.one_of("bias", bias, ("none", "output", "all"))
-        self.intervention = EdgeScores(intervention) if isinstance(intervention, Tensor) else intervention
+        self.intervention = _one(intervention, interventions)
         self.dropout, self.activation = dropout, activation
         serves_parts = self.intervention is None or self.intervention.serves_parts
         self.reach = num_layers if serves_parts else None
@@ -80,7 +83,7 @@ class CAT(NodeModel):
         layer_options: dict[str, Any] = {
             "dropout": dropout if attention_dropout is None else attention_dropout,
             "strategy": strategy,
-            "intervention": None if self.intervention is None else _Shared(),
+            "intervention": None if self.intervention is None else _Shared(self.intervention.count),
             "self_term": self_term,
             "self_dropout": self_dropout,
             "per_head": per_head,
@@ -197,6 +200,24 @@ class CAT(NodeModel):
         finally:
             self.train(was_training)
 
+    def intervention_weights(self) -> list[dict[str, Tensor]]:
+        """Layer by layer, [heads] by name. Implicit: shares of the attention, features included, of sum 1.
+        Explicit: factors of the scores."""
+        if self.intervention is None:
+            return []
+        names = self.intervention.names
+        layers = []
+        for conv in self.convs:
+            assert isinstance(conv, CATConv)
+            weight = torch.ones(1, 1) if conv.views is None else conv.views.weight.detach()
+            weight = weight.expand(conv.heads, len(names)).cpu()
+            shares = {}
+            if conv.mix is not None:
+                mix = conv.mix.detach().cpu()
+                shares["features"], weight = mix[:, 0], mix[:, 1:] * weight
+            layers.append(shares | {name: weight[:, k] for k, name in enumerate(names)})
+        return layers
+
     def structural_parameters(self) -> list[nn.Parameter]:
         return [] if self.intervention is None else list(self.intervention.parameters())
 
@@ -236,17 +257,34 @@ class CAT(NodeModel):
         return (graph,) * len(self.convs)
 
     def _num_nodes(self, edges: Tensor) -> int:
-        factors = getattr(self.intervention, "factors", None)
-        if factors is not None:
-            return factors.size(0)
+        members = self.intervention.each if isinstance(self.intervention, Several) else [self.intervention]
+        for factors in (getattr(one, "factors", None) for one in members):
+            if factors is not None:
+                return factors.size(0)
         return self._prepared[2] if self._prepared is not None else int(edges.max()) + 1
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_checked": [], "_prepared": None}  # copies carry no graph along
 
 
+def _one(
+    intervention: Intervention | Tensor | None, interventions: Sequence[Intervention | Tensor]
+) -> Intervention | None:
+    """Whatever was given as one intervention; a list of one is no list."""
+    if intervention is not None and interventions:
+        raise InputError("interventions: intervention= is given too; put all of them in the list")
+    if len(interventions) > 1:
+        return Several(interventions)
+    given = interventions[0] if interventions else intervention
+    return EdgeScores(given) if isinstance(given, Tensor) else given
+
+
 class _Shared(Intervention):
     """Stands in a layer for the intervention that the network holds: the layer must be given its scores."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
 
     def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
         raise InputError("score: a layer of CAT takes its scores from the network; pass score=")

@@ -16,6 +16,7 @@ from .attention import ConjointAttention, Logits, Structure, Weights, conjoint_w
 from .edge_features import edge_logits
 from .interventions import EdgeScores, Intervention, align_scores
 from .randomness import draw_seed
+from .views import ViewWeights
 
 Strategy = Literal["implicit", "explicit", "structural"]
 STRATEGIES = ("implicit", "explicit", "structural")
@@ -50,6 +51,7 @@ class CATConv(MessagePassing):
             its own, also where heads are averaged (DGL's way, and that of the paper's OGB-Arxiv model).
         strategy: "implicit", "explicit" or "structural".
         intervention: an `Intervention`, or one number per edge as a tensor. None: feature attention alone.
+            `Several([...])`: the layer learns, per head, how much each of them counts (`views.weight`).
         self_term: add the term with epsilon. In a bipartite graph it reads the target's own features.
         self_dropout: dropout on that term in training (the authors' release uses 0.9; the paper has none).
         per_head: one (g_f, g_s) and one epsilon per head; False: one per layer.
@@ -112,6 +114,8 @@ class CATConv(MessagePassing):
         groups = heads if per_head else 1
         mixes = strategy == "implicit" and intervention is not None
         self.mix_logit = _parameter(groups, 2) if mixes else None
+        views = 1 if self.intervention is None else self.intervention.count
+        self.views = ViewWeights(views, groups, strategy == "explicit") if views > 1 else None
         self.eps_logit = _parameter(groups) if self_term else None
 
         total = heads * out_channels if concat else out_channels
@@ -130,6 +134,8 @@ class CATConv(MessagePassing):
             glorot(att)
         for starts_at_zero in (self.mix_logit, self.eps_logit, self.bias):
             zeros(starts_at_zero)
+        if self.views is not None:
+            self.views.reset_parameters()
 
     @property
     def mix(self) -> Tensor | None:
@@ -174,6 +180,8 @@ class CATConv(MessagePassing):
         if not isinstance(edge_index, Adjacency):
             checks.finite(x_src)
         structure = self._structure(adj, x_src, score, n_id)
+        if structure is not None and self.views is not None:
+            structure = self.views.join(structure)
         logit = edge_logits(adj, edge_attr, self.lin_edge, self.att_edge, self.fill_value)
 
         with_parts = bool(return_attention_weights)

@@ -61,6 +61,10 @@ class NodeModel(nn.Module):
         """Parameters of the interventions (the factors V), which get a weight decay of their own."""
         return []
 
+    def intervention_weights(self) -> list[dict[str, Tensor]]:
+        """Layer by layer, how much each head listens to what, [heads] by name; nothing without a choice."""
+        return []
+
     @torch.no_grad()
     def probabilities(self, x: Tensor, graph: Any) -> Tensor:
         """Class probabilities without dropout. -> [targets, classes]"""

@@ -1,7 +1,7 @@
 """Every model of the paper by name: the baselines, the conjoint attention networks, and their controls."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, make_dataclass
 from typing import Any
 
 import torch
@@ -52,18 +52,6 @@ class SelfTermSettings(GATSettings):
 
 
 @dataclass(frozen=True)
-class LowRankSettings(SelfTermSettings):
-    rank: int | None = None  # columns of V; None = number of classes, as in the paper
-
-
-@dataclass(frozen=True)
-class SimilaritySettings(SelfTermSettings):
-    rank: int | None = None  # dimensions that are compared; None = the usual number
-    temperature: float = 8.0  # how sharply attention follows the similarity
-    learn_temperature: bool = False
-
-
-@dataclass(frozen=True)
 class EmbeddingSettings(GATSettings):
     """`dim`, `scale` and `embedding_seed` shape the joined features (`input_features`), the rest the net."""
 
@@ -91,7 +79,7 @@ def build(
     """The model called `name`, with its default settings where none is given.
 
     Args:
-        name: one of `MODELS`.
+        name: one of `MODELS`, or several interventions joined by a plus: cat-e-smooth+spectral.
         features: columns of the features that it will read (those of `input_features` where that joins some).
         classes: number of classes.
         num_nodes: nodes of the whole graph; interventions with one row per node need it.
@@ -155,6 +143,10 @@ def settings_of(name: str) -> dict[str, Any]:
 
 
 def _entry(name: str) -> Entry:
+    """Names with a plus, like cat-e-smooth+mf, are too many to list; they are read on the spot."""
+    start, _, several = name.rpartition("-")
+    if start in _STRATEGIES and "+" in several:
+        return _conjoint("conjoint attention, " + _STRATEGIES[start], several, _STRATEGIES[start])
     if name not in _ZOO:
         raise InputError(f"model {name!r} is not known; choose one of {', '.join(_ZOO)}")
     return _ZOO[name]
@@ -191,17 +183,32 @@ def _gat(size: Size, settings: GATSettings) -> CAT:
     return _attention(size, settings, self_term=False)
 
 
-def _conjoint(about: str, kind: str, strategy: Strategy) -> Entry:
-    """A network around the intervention called `kind`."""
-    has = catalogue.KINDS[kind].has
+_STRATEGIES: dict[str, Strategy] = {"cat-i": "implicit", "cat-e": "explicit"}
+
+
+def _conjoint(about: str, intervention: str, strategy: Strategy) -> Entry:
+    """A network around the intervention of that name, whose own choices join the settings."""
+    kinds = catalogue.kinds(intervention)
+    choices = [name for name in ("rank", *catalogue.TEMPERED) if any(name in kind.has for kind in kinds)]
 
     def make(size: Size, settings: SelfTermSettings) -> CAT:
-        choices = catalogue.Choices(**{name: getattr(settings, name) for name in has})
-        intervention = catalogue.make(kind, size.num_nodes, size.classes, choices)
-        return _attention(size, settings, intervention=intervention, strategy=strategy)
+        chosen = {name: getattr(settings, name) for name in choices}
+        made = catalogue.make(intervention, size.num_nodes, size.classes, **chosen)
+        return _attention(size, settings, intervention=made, strategy=strategy)
 
-    settings = SimilaritySettings if "temperature" in has else LowRankSettings if has else SelfTermSettings
-    return Entry(f"{about}, {catalogue.KINDS[kind].about}", settings, make)
+    learns = len(kinds) == 1 and kinds[0].learns  # several are weighed against each other anyway
+    known = {
+        "rank": (
+            "rank",
+            int | None,
+            None,
+        ),  # columns of V, dimensions that are compared; None: the usual number
+        "temperature": ("temperature", float, 8.0),  # how sharply attention follows a similarity
+        "learn_temperature": ("learn_temperature", bool, learns),
+    }
+    added = [known[name] for name in choices]
+    settings = make_dataclass("ConjointSettings", added, bases=(SelfTermSettings,), frozen=True)
+    return Entry(f"{about}, {' and '.join(kind.about for kind in kinds)}", settings, make)
 
 
 def _simple(about: str, model: Callable[[int, int, Any], NodeModel], settings: type[Settings]) -> Entry:
@@ -237,13 +244,23 @@ _ZOO = {
     "cat-i-mf": _conjoint("conjoint attention, implicit", "mf", "implicit"),
     "cat-i-sc": _conjoint("conjoint attention, implicit", "sc", "implicit"),
     "cat-i-fs": _conjoint("conjoint attention, implicit", "fs", "implicit"),
+    "cat-i-spectral": _conjoint("conjoint attention, implicit", "spectral", "implicit"),
+    "cat-i-smooth": _conjoint("conjoint attention, implicit", "smooth", "implicit"),
+    "cat-i-ppr": _conjoint("conjoint attention, implicit", "ppr", "implicit"),
+    "cat-i-jaccard": _conjoint("conjoint attention, implicit", "jaccard", "implicit"),
+    "cat-i-adamic": _conjoint("conjoint attention, implicit", "adamic", "implicit"),
+    "cat-i-nmf": _conjoint("conjoint attention, implicit", "nmf", "implicit"),
+    "cat-i-nsc": _conjoint("conjoint attention, implicit", "nsc", "implicit"),
     "cat-e-mf": _conjoint("conjoint attention, explicit", "mf", "explicit"),
     "cat-e-sc": _conjoint("conjoint attention, explicit", "sc", "explicit"),
     "cat-e-fs": _conjoint("conjoint attention, explicit", "fs", "explicit"),
-    "cat-i-spectral": _conjoint("conjoint attention, implicit", "spectral", "implicit"),
-    "cat-i-smooth": _conjoint("conjoint attention, implicit", "smooth", "implicit"),
     "cat-e-spectral": _conjoint("conjoint attention, explicit", "spectral", "explicit"),
     "cat-e-smooth": _conjoint("conjoint attention, explicit", "smooth", "explicit"),
+    "cat-e-ppr": _conjoint("conjoint attention, explicit", "ppr", "explicit"),
+    "cat-e-jaccard": _conjoint("conjoint attention, explicit", "jaccard", "explicit"),
+    "cat-e-adamic": _conjoint("conjoint attention, explicit", "adamic", "explicit"),
+    "cat-e-nmf": _conjoint("conjoint attention, explicit", "nmf", "explicit"),
+    "cat-e-nsc": _conjoint("conjoint attention, explicit", "nsc", "explicit"),
     "gat-self": Entry("control: GAT with the self term alone", SelfTermSettings, _attention),
     "cat-i-zero": _conjoint("control: implicit", "zero", "implicit"),
     "cat-e-zero": _conjoint("control: explicit", "zero", "explicit"),

@@ -16,6 +16,15 @@ class Intervention(nn.Module):
     """
 
     serves_parts: bool = True
+    count: int = 1  # how many scores an edge gets; more than one only from `Several`
+
+    @property
+    def names(self) -> list[str]:
+        """What each of its scores is called in reports."""
+        return [type(self).__name__]
+
+    def reset_parameters(self) -> None:
+        """Draw what it learns anew; most learn nothing."""
 
     def observe(self, adj: Adjacency, x: Tensor | None = None) -> None:
         """Look at the whole graph and all features, before parts of it are scored. Most need not."""
@@ -33,7 +42,7 @@ class Intervention(nn.Module):
 
     def forward(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
         score = self.score(adj, x, n_id)
-        if score.shape != (adj.num_entries,):
+        if score.shape != ((adj.num_entries,) if self.count == 1 else (adj.num_entries, self.count)):
             raise InputError(
                 f"intervention: {type(self).__name__}.score returned shape {tuple(score.shape)}; "
                 f"expected one number for each of the {adj.num_entries} entries of the graph"

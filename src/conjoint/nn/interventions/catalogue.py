@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ...errors import InputError
 from .base import Constant, Intervention
-from .computed import SmoothedSimilarity, SpectralSimilarity
+from .computed import DiffusionSimilarity, SmoothedSimilarity, SpectralSimilarity
 from .factors import MatrixFactorization, SelfExpression
 from .features import FeatureSimilarity
+from .normalised import NormalisedExpression, NormalisedFactorization
+from .overlap import AdamicAdarSimilarity, JaccardSimilarity
+from .several import Several
 
 
 @dataclass(frozen=True)
@@ -27,18 +31,34 @@ class Kind:
     about: str
     make: Callable[[int, int, Choices], Intervention]  # nodes, classes, choices
     has: tuple[str, ...] = ()  # the choices that it has
-    learns_temperature: bool = False
+    learns: bool = False  # its temperature, unless told otherwise: nobody knows the scale beforehand
 
 
-def make(name: str, num_nodes: int, classes: int, choices: Choices | None = None) -> Intervention:
-    """The intervention called `name` for a graph of so many nodes and classes."""
-    if name not in KINDS:
-        raise InputError(f"intervention {name!r} is not known; choose one of {', '.join(KINDS)}")
-    return KINDS[name].make(num_nodes, classes, choices or Choices())
+def make(name: str, num_nodes: int, classes: int, **choices: Any) -> Intervention:
+    """The intervention called `name` for a graph of so many nodes and classes; several joined by a plus.
+
+    `choices` are those of `Choices`; of several, each takes the ones that it has.
+    """
+    made = [
+        kind.make(num_nodes, classes, Choices(**{key: choices[key] for key in kind.has if key in choices}))
+        for kind in kinds(name)
+    ]
+    return made[0] if len(made) == 1 else Several(made, name.split("+"))
 
 
-def _factors(kind: type[MatrixFactorization] | type[SelfExpression]) -> Callable[..., Intervention]:
-    return lambda nodes, classes, choices: kind(nodes, choices.rank or classes)
+def kinds(name: str) -> list[Kind]:
+    """The entries of `KINDS` that a name like 'smooth' or 'smooth+spectral' means."""
+    parts = name.split("+")
+    for part in parts:
+        if part not in KINDS:
+            raise InputError(f"intervention {part!r} is not known; choose one of {', '.join(KINDS)}")
+    if len(set(parts)) < len(parts):
+        raise InputError(f"intervention {name!r} names one twice; name each once")
+    return [KINDS[part] for part in parts]
+
+
+def _factors(kind: Callable[..., Intervention]) -> Callable[..., Intervention]:
+    return lambda nodes, classes, choices: kind(nodes, **{"rank": classes, **choices.given()})
 
 
 def _computed(kind: Callable[..., Intervention]) -> Callable[..., Intervention]:
@@ -55,4 +75,20 @@ KINDS: dict[str, Kind] = {
         "similarity of leading eigenvectors", _computed(SpectralSimilarity), ("rank", *TEMPERED)
     ),
     "smooth": Kind("similarity of smoothed features", _computed(SmoothedSimilarity), ("rank", *TEMPERED)),
+    "ppr": Kind(
+        "proximity by personalised PageRank", _computed(DiffusionSimilarity), ("rank", *TEMPERED), learns=True
+    ),
+    "jaccard": Kind("shared neighbours", _computed(JaccardSimilarity), TEMPERED, learns=True),
+    "adamic": Kind(
+        "shared neighbours, rare ones first", _computed(AdamicAdarSimilarity), TEMPERED, learns=True
+    ),
+    "nmf": Kind(
+        "matrix factorisation, normalised",
+        _factors(NormalisedFactorization),
+        ("rank", *TEMPERED),
+        learns=True,
+    ),
+    "nsc": Kind(
+        "self-expression, normalised", _factors(NormalisedExpression), ("rank", *TEMPERED), learns=True
+    ),
 }

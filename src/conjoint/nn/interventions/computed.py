@@ -4,14 +4,15 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...errors import InputError
 from ...graph.adjacency import Adjacency
-from ...graph.proximity import spectral_vectors
+from ...graph.proximity import diffusion_vectors, spectral_vectors
 from ...graph.smoothing import smoothed_features
 from .. import ops
 from .base import Intervention
+from .temperature import Temperature
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,21 +47,12 @@ class Computed(Intervention):
 
     def __init__(self, temperature: float = 8.0, learn_temperature: bool = False) -> None:
         super().__init__()
-        if not temperature > 0.0:
-            raise InputError(f"temperature: {temperature}; choose a number above 0, for example 8")
-        self.start = float(temperature)
-        self.log_temperature = nn.Parameter(torch.empty(())) if learn_temperature else None
+        self.temperature = Temperature(temperature, learn_temperature)
         self._seen: _Seen | None = None
         self._parts: WeakKeyDictionary[Adjacency, Tensor] = WeakKeyDictionary()
-        self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        if self.log_temperature is not None:
-            nn.init.constant_(self.log_temperature, torch.tensor(self.start).log().item())
-
-    @property
-    def temperature(self) -> Tensor | float:
-        return self.start if self.log_temperature is None else self.log_temperature.exp()
+        self.temperature.reset_parameters()
 
     def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
         """One number per entry of the whole graph. -> [entries]"""
@@ -87,11 +79,11 @@ class Computed(Intervention):
         if n_id is None:
             self.observe(adj, x)
             assert self._seen is not None
-            return self.temperature * self._as_in_use(self._seen.scores, x)
+            return self.temperature(_as_in_use(self._seen.scores, x))
         kept = self._parts.get(adj)
         if kept is None:
             kept = self._parts[adj] = self._look_up(adj, n_id)
-        return self.temperature * self._as_in_use(kept, x)
+        return self.temperature(_as_in_use(kept, x))
 
     def _look_up(self, part: Adjacency, n_id: Tensor) -> Tensor:
         """Entries of the whole graph are sorted by (listener, speaker), so a pair is found by bisection."""
@@ -110,9 +102,6 @@ class Computed(Intervention):
                 "the network with the graph that the part was cut from"
             )
         return self._seen.scores[place]
-
-    def _as_in_use(self, scores: Tensor, x: Tensor | None) -> Tensor:
-        return scores if x is None else scores.to(device=x.device, dtype=x.dtype)
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_seen": None, "_parts": WeakKeyDictionary()}  # copies carry no graph along
@@ -161,6 +150,34 @@ class SmoothedSimilarity(Computed):
         assert x is not None
         options = {"hops": self.hops, "rank": self.rank, "seed": self.seed}
         return _cosine(adj, smoothed_features(x, adj.edge_index, adj.num_src, centre=True, **options))
+
+
+class DiffusionSimilarity(Computed):
+    """Cosine of two nodes' personalised PageRank (Page et al. 1999), sketched: see `diffusion_vectors`.
+
+    High where walks from the two nodes end in the same places.
+    """
+
+    def __init__(
+        self,
+        rank: int = 128,
+        restart: float = 0.15,
+        temperature: float = 8.0,
+        learn_temperature: bool = True,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(temperature, learn_temperature)
+        self.rank, self.restart, self.seed = rank, restart, seed
+
+    def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
+        vectors = diffusion_vectors(
+            adj.edge_index, adj.num_src, restart=self.restart, rank=self.rank, seed=self.seed
+        )
+        return _cosine(adj, vectors)
+
+
+def _as_in_use(scores: Tensor, x: Tensor | None) -> Tensor:
+    return scores if x is None else scores.to(device=x.device, dtype=x.dtype)
 
 
 def _cosine(adj: Adjacency, unit: Tensor) -> Tensor:
