@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from ..data.splits import Split
+    from ..store import StoredGraph
     from ..training.runs import ModelSpec
 
 BENCHMARK_SETTINGS = ("name", "root", "source", "features")
@@ -27,6 +28,10 @@ def load_graph(plan: Plan) -> "Data":
 def _load(options: dict[str, Any]) -> "Data":
     from ..data import load, read_graph
 
+    if "folder" in options:
+        from ..store import open_graph, to_data
+
+        return to_data(open_graph(options["folder"]))
     try:
         if "edges" in options:
             return read_graph(**options)
@@ -42,7 +47,23 @@ def _load(options: dict[str, Any]) -> "Data":
         raise InputError(f"[data]: {str(error).split('() ')[-1]}; see `conjoint train --help`") from None
 
 
-def split_of(data: "Data", split: Mapping[str, Any], run_seed: int) -> "Split":
+def load_stored(plan: Plan) -> "StoredGraph":
+    """The graph as arrays: mapped from its folder, or taken from what `load_graph` reads."""
+    from ..nn.zoo import settings_of
+    from ..store import open_graph, stored_from
+
+    name, settings = model_of(plan)
+    check_settings(name, settings)
+    if "folder" not in plan.data:
+        return stored_from(load_graph(plan))
+    if "embedding_seed" in settings_of(name):
+        raise InputError(
+            f"--model {name}: it joins an embedding of the whole graph; use another for a folder"
+        )
+    return open_graph(plan.data["folder"])
+
+
+def split_of(data: "Data | StoredGraph", split: Mapping[str, Any], run_seed: int) -> "Split":
     """The plan's split; with `resplit`, a new one for each seed of the training."""
     from ..data import make_split
 
@@ -72,7 +93,7 @@ OWN_OPTIONS = {
 }
 
 
-def usual_split(data: "Data") -> str:
+def usual_split(data: "Data | StoredGraph") -> str:
     """What came with the data; else the paper's recipe where there are labels enough for it; else shares."""
     known = getattr(data, "known_splits", None) or {}
     for published in ("given", "time"):

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import InputError
 
-SECTIONS = ("data", "split", "model", "train")
+SECTIONS = ("data", "split", "model", "train", "batch")
 MODEL_ALIASES = {"cat": "cat-i-mf", "cat-i": "cat-i-mf", "cat-e": "cat-e-mf"}
 VARIANTS: dict[str, dict[str, Any]] = {
     "ogbn-arxiv": {
@@ -36,33 +36,39 @@ class Plan:
     model: Mapping[str, Any] = field(default_factory=dict)
     train: Mapping[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = (0,)
+    batch: Mapping[str, Any] = field(default_factory=dict)
 
     def origin(self) -> dict[str, Any]:
         """Everything but `train`, which the run folder keeps by itself."""
+        batch = {"batch": dict(self.batch)} if self.batch else {}
         return {
             "data": dict(self.data),
             "split": dict(self.split),
             "model": dict(self.model),
             "seeds": list(self.seeds),
+            **batch,
         }
 
 
 def plan_from(options: argparse.Namespace) -> Plan:
     """The file given with --config, then --variant, the options, --set: each over the one before."""
     parts = read_config(options.config) if options.config else {name: {} for name in SECTIONS}
-    data, split, model, train = (parts[name] for name in SECTIONS)
+    data, split, model, train, batch = (parts[name] for name in SECTIONS)
     given = {name: value for name, value in vars(options).items() if value is not None}
     _name_graph(data, given)
     _take(data, given, DATA_OPTIONS)
     _take(split, given, SPLIT_OPTIONS)
     _take(train, given, TRAIN_OPTIONS)
+    _take(batch, given, BATCH_OPTIONS)
+    if "fanout" in given:
+        batch["fanout"] = fanout_of(given["fanout"])
     if "consistency" in given:
         train["consistency"] = consistency_settings(given["consistency"])
     name = model_name(given.get("model") or model.get("name") or "cat-i-mf")
     model = {**model, "name": name, **model_settings(given)}
     for key, value in map(assignment, given.get("set", [])):
         _place(key, value, name, model, train)
-    return Plan(_absolute(data), split, model, train, _seeds(given, parts.get("seeds"), train))
+    return Plan(_absolute(data), split, model, train, _seeds(given, parts.get("seeds"), train, data), batch)
 
 
 def model_settings(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,6 +130,22 @@ TRAIN_OPTIONS = {
     "see_test": "see_test",
     "seed": "seed",
 }
+
+
+BATCH_OPTIONS = {
+    "batch": "kind",
+    "batch_size": "size",
+    "joined": "joined",
+    "batches_per_step": "per_step",
+}
+
+
+def fanout_of(text: str) -> list[int]:
+    """10,5 -> [10, 5]"""
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise InputError(f"--fanout {text}: write whole numbers, for example 10,5") from None
 
 
 def read_config(path: str) -> dict[str, Any]:
@@ -213,11 +235,15 @@ def _name_graph(data: dict[str, Any], given: Mapping[str, Any]) -> None:
     if "dataset" in given:
         for own in [key for key in data if key not in ("root", "features")]:
             del data[own]
-        data["name"] = given["dataset"].lower()
+        folder = Path(given["dataset"]).expanduser()
+        if (folder / "manifest.json").exists():
+            data["folder"] = str(folder)
+        else:
+            data["name"] = given["dataset"].lower()
     elif "edges" in given:
         data.pop("name", None)
         data["edges"] = given["edges"]
-    elif "name" not in data and "edges" not in data:
+    elif "name" not in data and "edges" not in data and "folder" not in data:
         if "nodes" in given or "label" in given:
             raise InputError("--nodes and --label describe your own graph; name its edge table with --edges")
         data["name"] = "cora"
@@ -230,14 +256,19 @@ def _absolute(data: dict[str, Any]) -> dict[str, Any]:
     named = os.environ.get("CONJOINT_DATA")
     if named and "name" in data and data.get("source") != "embedded":
         data.setdefault("root", named)
-    for key in ("root", "edges", "nodes"):
+    for key in ("root", "edges", "nodes", "folder"):
         if key in data:
             data[key] = str(Path(data[key]).expanduser().absolute())
     return data
 
 
-def _seeds(given: Mapping[str, Any], configured: Any, train: dict[str, Any]) -> tuple[int, ...]:
-    """--seed S --seeds N trains with seeds S, S+1, ..., S+N-1. A file may list them."""
+def _seeds(
+    given: Mapping[str, Any], configured: Any, train: dict[str, Any], data: Mapping[str, Any]
+) -> tuple[int, ...]:
+    """--seed S --seeds N trains with seeds S, S+1, ..., S+N-1. A file may list them.
+
+    A graph from a folder is trained on once unless more is asked for: it may be very large.
+    """
     if "seed" not in given and "seeds" not in given and configured is not None:
         if (
             not isinstance(configured, list)
@@ -246,7 +277,8 @@ def _seeds(given: Mapping[str, Any], configured: Any, train: dict[str, Any]) -> 
         ):
             raise InputError(f"seeds = {configured!r}: write a list of whole numbers, for example [0, 1, 2]")
         return tuple(configured)
-    first, count = train.get("seed", 0), given.get("seeds", 1 if "seed" in given else DEFAULT_SEEDS)
+    usual = 1 if "seed" in given or "folder" in data else DEFAULT_SEEDS
+    first, count = train.get("seed", 0), given.get("seeds", usual)
     if count < 1:
         raise InputError(f"--seeds {count}: train with 1 seed or more")
     if type(first) is not int:

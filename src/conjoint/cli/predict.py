@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def work(options: argparse.Namespace) -> None:
     from ..data import write_table
     from ..training import predict_proba
+    from . import batched
     from .files import must_be_writable
     from .reopen import open_run
     from .results import prediction_columns
@@ -40,6 +41,8 @@ def work(options: argparse.Namespace) -> None:
 
     if options.out:
         must_be_writable("--out", options.out)
+    if batched.predict(options):
+        return
     opened = open_run(options)
     probabilities = predict_proba(opened.model, opened.data, opened.run.config).cpu().numpy()
     columns = prediction_columns(probabilities, opened.data, opened.class_names, opened.split)

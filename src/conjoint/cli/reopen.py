@@ -32,7 +32,7 @@ class Opened:
 
 def open_run(options: argparse.Namespace) -> Opened:
     """The model of the folder RUN, on the graph that it was trained on. Of several seeds, the best."""
-    folder = _best(Path(options.run))
+    folder = best_of(Path(options.run))
     if folder != Path(options.run) and not options.quiet and not options.json:
         say(f"using {clean(folder)}, the seed with the lowest validation loss")
     device = device_named(options.device)
@@ -49,7 +49,7 @@ def seed_folders(folder: Path) -> list[Path]:
     return sorted(several, key=lambda path: int(path.name[5:])) or [folder]
 
 
-def _best(folder: Path) -> Path:
+def best_of(folder: Path) -> Path:
     """Chosen by validation loss alone, so the test nodes stay out of it."""
     folders = seed_folders(folder)
     if len(folders) == 1:
@@ -71,16 +71,18 @@ def plan_of_run(run: Run, options: argparse.Namespace) -> Plan:
     """The plan that the run was made from, with the files where the options say that they are now."""
     source = f"{run.path / 'config.toml'}: [origin]"
     data = _section(run.origin, "data", source)
-    moved = {"root": options.data, "edges": options.edges, "nodes": options.nodes}
+    moved = {"folder" if "folder" in data else "root": options.data}
+    moved |= {"edges": options.edges, "nodes": options.nodes}
     data |= {key: str(Path(path).absolute()) for key, path in moved.items() if path is not None}
-    if not isinstance(data.get("edges", data.get("name")), str):
+    if not isinstance(data.get("edges", data.get("folder", data.get("name"))), str):
         raise InputError(f"{source} names no graph; the run was not made by `conjoint train`")
     seeds = run.origin.get("seeds", [run.config.seed])
     if not isinstance(seeds, list) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
         raise InputError(f"{source} seeds={seeds!r}: expected a list of whole numbers; restore the file")
     model = {"name": run.spec.name, **run.spec.settings}
     train = {key: value for key, value in vars(run.config).items() if value is not None}
-    return Plan(data, _section(run.origin, "split", source), model, train, tuple(seeds))
+    batch = _section(run.origin, "batch", source)
+    return Plan(data, _section(run.origin, "split", source), model, train, tuple(seeds), batch)
 
 
 def _section(origin: Mapping[str, Any], name: str, source: str) -> dict[str, Any]:
@@ -88,7 +90,7 @@ def _section(origin: Mapping[str, Any], name: str, source: str) -> dict[str, Any
     section = origin.get(name, {})
     plain = isinstance(section, dict) and all(
         isinstance(value, str | int | float | bool)
-        or (isinstance(value, list) and all(isinstance(item, str) for item in value))
+        or (isinstance(value, list) and all(isinstance(item, str | int) for item in value))
         for value in section.values()
     )
     if not plain:

@@ -12,7 +12,10 @@ from torch_geometric.data import Data
 from ..data.splits import Split
 from ..errors import InputError, Interrupted
 from ..nn.model import NodeModel
+from ..scale.ranks import launched
+from ..store import StoredGraph
 from ..training import Fitted, Run, config_from, evaluate, fit, resume_run, start_run
+from . import batched
 from .auto import chosen_plan, keep_choice, name_model
 from .graph import device_named, load_graph, spec_of, split_of
 from .plan import Plan, check_settings, plan_from
@@ -46,12 +49,17 @@ def start(options: argparse.Namespace) -> None:
     check_settings(plan.model["name"], {key: value for key, value in plan.model.items() if key != "name"})
     device_named(options.device)
     out = Path(options.out) if options.out else None
-    if out is not None:
+    if out is not None and not launched():  # of several ranks, the first makes the folder
         _must_be_free(out)
-    if wants_batches(plan):
-        batched.start(plan, options, out or (None if launched() else _next_free_for(plan)))
+    if launched():
+        batched.start(plan, options, out)
         return
-    data, choice = load_graph(plan), None
+    graph = batched.graph_of(plan)
+    plan = batched.settle(plan, graph, options)
+    if plan.batch:
+        batched.start(plan, options, out or _next_free(graph, plan), graph)
+        return
+    data, choice = load_graph(plan) if isinstance(graph, StoredGraph) else graph, None
     if options.intervention == "auto":
         plan, choice = chosen_plan(plan, data, options)
     _train_all(Session(plan, data, out or _next_free(data, plan), options, choice))
@@ -69,6 +77,9 @@ def resume(options: argparse.Namespace) -> None:
     plan = plan_of_run(resume_run(folders[0]), options)
     if folders == [out]:  # one run, or one seed of several
         plan = replace(plan, seeds=(resume_run(out).config.seed,))
+    if plan.batch:
+        batched.resume(plan, out, options)
+        return
     data = load_graph(plan)
     _train_all(Session(plan, data, out, options))
 
@@ -147,7 +158,7 @@ def _must_be_free(out: Path) -> None:
         raise InputError(f"--out {out}: already there and never overwritten; resume it or choose another")
 
 
-def _next_free(data: Data, plan: Plan) -> Path:
+def _next_free(data: Data | StoredGraph, plan: Plan) -> Path:
     """runs/cora-cat-i-mf-1, or the first number after it that is free."""
     safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in str(data.name)).strip(".-") or "graph"
     stem = f"{safe[:60]}-{plan.model['name']}"

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "dataset",
         nargs="?",
         metavar="NAME|FOLDER",
-        help="a benchmark (cora, citeseer, pubmed, coauthor-cs, ogbn-arxiv), or a folder from `conjoint ingest`",
+        help="a benchmark (cora, citeseer, pubmed, coauthor-cs, ogbn-arxiv) or a folder of `conjoint ingest`",
     )
     add_data_options(parser)
     add_split_options(parser)
@@ -192,8 +192,12 @@ def _add_batch_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--batch-size", type=whole_number, metavar="N", help="nodes of a cluster batch, or training nodes"
     )
-    group.add_argument("--joined", type=whole_number, metavar="N", help="clusters joined in a batch; default 10")
-    group.add_argument("--fanout", metavar="N,N", help="neighbours heard per hop, nearest first; default 10,10")
+    group.add_argument(
+        "--joined", type=whole_number, metavar="N", help="clusters joined in a batch; default 10"
+    )
+    group.add_argument(
+        "--fanout", metavar="N,N", help="neighbours heard per hop, nearest first; default 10,10"
+    )
     group.add_argument(
         "--batches-per-step",
         type=whole_number,
@@ -201,9 +205,15 @@ def _add_batch_options(parser: argparse.ArgumentParser) -> None:
         help="batches averaged for one step; the number of processes must divide it; default: that number",
     )
     group.add_argument(
-        "--workers", type=whole_number, default=0, metavar="N", help="processes that prepare batches; default 0"
+        "--workers",
+        type=whole_number,
+        default=0,
+        metavar="N",
+        help="processes that prepare batches; default 0",
     )
-    group.add_argument("--save-every", type=float, metavar="S", help="seconds between checkpoints; default 10")
+    group.add_argument(
+        "--save-every", type=float, metavar="S", help="seconds between checkpoints; default 10"
+    )
     group.add_argument(
         "--timeout", type=float, metavar="S", help="give up on a process that is silent so long; default 600"
     )

@@ -45,7 +45,7 @@ def fit(
     if run is not None:
         run.check(config, data, split)
         if run.sidecar.finished:
-            return _finished(model, config, run)
+            return finished(model, config, run)
     inputs = prepare(model, data, config)
     if batches is None:
         batches = _all_at_once(model, inputs, split, config)
@@ -137,7 +137,7 @@ def _share_right(logits: Tensor, labels: Tensor) -> float:
     return int((logits.argmax(dim=1) == labels).sum()) / len(labels)
 
 
-def _finished(model: NodeModel, config: TrainConfig, run: Run) -> Fitted:
+def finished(model: NodeModel, config: TrainConfig, run: Run) -> Fitted:
     """Resuming a run that was complete: nothing to compute."""
     run.tidy()
     trained, _ = load_run(run.path, lambda *_, **__: model)

@@ -1,6 +1,6 @@
 """Random choices that follow from (seed, epoch) alone, and leave the caller's random state as it was."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -24,7 +24,12 @@ def seed_epoch(seed: int, epoch: int, device: torch.device | None = None) -> Non
     Only inside `own_randomness`. The CPU's generator is seeded by itself: torch.manual_seed would also reseed
     every GPU of the machine.
     """
-    mixed = int(np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)[0]) >> 1
+    seed_words([seed, epoch], device)
+
+
+def seed_words(words: Sequence[int], device: torch.device | None = None) -> None:
+    """Seed torch from several numbers, as `seed_epoch` does from two. Only inside `own_randomness`."""
+    mixed = int(np.random.SeedSequence(list(words)).generate_state(1, np.uint64)[0]) >> 1
     torch.default_generator.manual_seed(mixed)
     if device is not None and device.type == "cuda":
         with torch.cuda.device(device):

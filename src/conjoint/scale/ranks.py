@@ -1,0 +1,176 @@
+"""Several processes that train one model, each on its share of the batches: what they tell each other.
+
+All calls are collective: every process makes the same ones in the same order. A process that has died, or is
+late beyond the time-out, ends the others with one line instead of leaving them waiting.
+"""
+
+import contextlib
+import datetime
+import inspect
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from ..errors import ConjointError, InputError
+
+DEFAULT_TIMEOUT = 600.0
+
+
+class PeerLost(ConjointError):
+    """Another process of the same training has gone. The launcher starts all of them anew."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes the run folder."""
+        return self.rank == 0
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """An error that the user can mend, met by one process inside the block, ends all of them with it."""
+        if self.world == 1:
+            yield
+            return
+        problem: Exception | None = None
+        try:
+            yield
+        except (ConjointError, OSError, MemoryError) as error:
+            problem = error
+        with self.listening():
+            flags = self._numbers([float(problem is not None)])
+            if not any(flag[0] for flag in flags):
+                return
+            said: list[Any] = [None] * self.world
+            dist.all_gather_object(said, None if problem is None else str(problem))
+        if problem is not None:
+            raise problem
+        first = next(rank for rank, text in enumerate(said) if text is not None)
+        raise InputError(f"rank {first} of {self.world} cannot go on: {said[first]}")
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Turn what the engine says about a lost connection into one line."""
+        try:
+            yield
+        except ConjointError:
+            raise
+        except RuntimeError as error:
+            if self.world == 1 or not dist.is_initialized():
+                raise
+            said = (str(error).splitlines() or ["no answer"])[0].rpartition("] ")[2]
+            raise PeerLost(
+                f"rank {self.rank} of {self.world}: another rank has gone or is late ({said}); see its own "
+                "message, and start all ranks again with the same --out to go on"
+            ) from None
+
+    def agree(self, wish: bool) -> bool:
+        """Whether any process wants it."""
+        return wish if self.world == 1 else any(flag[0] for flag in self._numbers([float(wish)]))
+
+    def numbers(self, values: list[float]) -> list[list[float]]:
+        """The same few numbers of every process, in the order of ranks."""
+        return [values] if self.world == 1 else self._numbers(values)
+
+    def _numbers(self, values: list[float]) -> list[list[float]]:
+        with self.listening():
+            mine = torch.tensor(values, dtype=torch.float64)
+            found = [torch.empty_like(mine) for _ in range(self.world)]
+            dist.all_gather(found, mine)
+        return [part.tolist() for part in found]
+
+    def gather_rows(self, rows: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows of all processes one after another, in the order of ranks. [n], [n, columns]"""
+        if self.world == 1:
+            return rows, values
+        sizes = [int(size[0]) for size in self._numbers([float(len(rows))])]
+        longest = max(sizes)
+        with self.listening():
+            ids = rows.new_zeros(longest)
+            padded = values.new_zeros(longest, values.size(1))
+            ids[: len(rows)], padded[: len(rows)] = rows, values
+            all_ids = [torch.empty_like(ids) for _ in sizes]
+            all_values = [torch.empty_like(padded) for _ in sizes]
+            dist.all_gather(all_ids, ids)
+            dist.all_gather(all_values, padded)
+        pairs = zip(sizes, all_ids, all_values, strict=True)
+        parts = [(found[:size], numbers[:size]) for size, found, numbers in pairs]
+        return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
+
+    def mean(self, values: Tensor) -> Tensor:
+        if self.world > 1:
+            with self.listening():
+                dist.all_reduce(values)
+            values /= self.world
+        return values
+
+    def from_first(self, value: Any) -> Any:
+        """Any plain object of rank 0."""
+        if self.world == 1:
+            return value
+        box = [value]
+        with self.listening():
+            dist.broadcast_object_list(box, src=0)
+        return box[0]
+
+    def copy_first(self, *tensors: Tensor) -> None:
+        """Overwrite tensors, of the same shapes everywhere, with those of rank 0."""
+        if self.world > 1:
+            with self.listening(), torch.no_grad():
+                for tensor in tensors:
+                    dist.broadcast(tensor, src=0)
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """The model whose backward pass averages the gradients of all processes."""
+        if self.world == 1:
+            return model
+        parallel = nn.parallel.DistributedDataParallel
+        # Buffers are kept in step by the training itself; newer versions of torch call this option otherwise.
+        names = inspect.signature(parallel.__init__).parameters
+        quiet: dict[str, Any] = {"broadcast_buffers": False}
+        if "forward_sync_buffers" in names:
+            quiet = {"forward_sync_buffers": False}
+        with self.listening():
+            return parallel(model, **quiet)
+
+
+alone = Ranks()
+
+
+def launched() -> bool:
+    """Whether torchrun (or another launcher that speaks its language) started this process."""
+    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
+
+
+def restarted() -> bool:
+    """Whether the launcher has started the processes again after one of them died."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+@contextlib.contextmanager
+def joined(device: str = "cpu", timeout: float = DEFAULT_TIMEOUT) -> Iterator[Ranks]:
+    """The processes that torchrun started, found through its environment variables. Without it: this one."""
+    if not launched() or int(os.environ["WORLD_SIZE"]) == 1:
+        yield alone
+        return
+    backend = "nccl" if device.startswith("cuda") else "gloo"
+    try:
+        dist.init_process_group(backend, timeout=datetime.timedelta(seconds=timeout))
+    except (RuntimeError, ValueError) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"the ranks do not find each other ({said}); check MASTER_ADDR and the world size"
+        ) from None
+    try:
+        yield Ranks(dist.get_rank(), dist.get_world_size())
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,127 @@
+"""Parts of a stored graph, with local numbers: sampled neighbourhoods, induced subgraphs."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ..graph.adjacency import Adjacency
+from ..graph.field import Field, _prefix
+from ..store import StoredGraph
+
+Array = npt.NDArray[Any]
+ALL = np.iinfo(np.int64).max
+
+
+class Drawn(NamedTuple):
+    """Some neighbours of each of some nodes. All of them where there are few, else draws with replacement."""
+
+    rowptr: Array  # [nodes + 1]
+    col: Array  # [drawn] global ids
+    offset: Array  # [drawn] place within the node's neighbours
+    degree: Array  # [nodes] how many there are
+
+
+def draw(graph: StoredGraph, nodes: Array, most: int, rng: np.random.Generator | None) -> Drawn:
+    """At most `most` neighbours of each node, each draw uniform. With most=ALL: every neighbour."""
+    degree = graph.rowptr[nodes + 1] - graph.rowptr[nodes]
+    count = np.minimum(degree, most)
+    rowptr = np.concatenate([[0], np.cumsum(count)])
+    offset = np.arange(rowptr[-1]) - np.repeat(rowptr[:-1], count)
+    crowded = degree > most
+    if rng is not None and crowded.any():
+        wide = np.repeat(degree, count)
+        by_chance = np.repeat(crowded, count)
+        offset[by_chance] = rng.integers(0, wide[by_chance])
+    col = graph.col[np.repeat(graph.rowptr[nodes], count) + offset].astype(np.int64)
+    return Drawn(rowptr, col, offset, degree)
+
+
+class Places:
+    """Local numbers of global ids. One array over all nodes, cleared after use, serves every batch."""
+
+    def __init__(self, num_nodes: int) -> None:
+        self._place = np.full(num_nodes, -1, dtype=np.int64)
+        self.ids: Array = np.empty(0, dtype=np.int64)
+
+    def __enter__(self) -> "Places":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._place[self.ids] = -1
+        self.ids = np.empty(0, dtype=np.int64)
+
+    def add(self, ids: Array) -> Array:
+        """Number those that have no number yet; they are returned, sorted."""
+        new = np.unique(ids[self._place[ids] < 0])
+        self.append(new)
+        return new
+
+    def append(self, ids: Array) -> None:
+        """Number these, all of them new, in this order."""
+        self._place[ids] = np.arange(len(self.ids), len(self.ids) + len(ids))
+        self.ids = np.concatenate([self.ids, ids])
+
+    def of(self, ids: Array) -> Array:
+        """-1 for those without a number."""
+        return self._place[ids]
+
+
+def neighbourhood(
+    graph: StoredGraph,
+    targets: Array,
+    fanout: tuple[int, ...],
+    rng: np.random.Generator | None,
+    places: Places,
+) -> Field:
+    """A receptive field in which a node hears itself and at most `fanout[hop]` different neighbours."""
+    places.append(targets)
+    frontier, sizes = targets, [len(targets)]
+    counts, cols = [], []
+    for most in fanout:
+        drawn = draw(graph, frontier, most, rng)
+        row, col = _once(drawn, most)
+        frontier_places = places.of(frontier)
+        frontier = places.add(col)
+        entry_row, entry_col = _with_loops(row, places.of(col), len(frontier_places), frontier_places)
+        counts.append(np.bincount(entry_row, minlength=len(frontier_places)))
+        cols.append(entry_col)
+        sizes.append(len(places.ids))
+    rowptr = torch.from_numpy(np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
+    col_t = torch.from_numpy(np.concatenate(cols))
+    hops = len(fanout)
+    layers = [_prefix(rowptr, col_t, None, sizes[k], sizes[k + 1]) for k in reversed(range(hops))]
+    return Field(torch.from_numpy(places.ids), tuple(layers))
+
+
+def induced(graph: StoredGraph, nodes: Array, layers: int, places: Places) -> Field:
+    """The nodes with all edges among them, for every layer alike."""
+    places.append(nodes)
+    drawn = draw(graph, nodes, ALL, None)
+    row, col = np.repeat(np.arange(len(nodes)), np.diff(drawn.rowptr)), places.of(drawn.col)
+    inside = col >= 0
+    row, col = _with_loops(row[inside], col[inside], len(nodes), np.arange(len(nodes)))
+    counts = np.bincount(row, minlength=len(nodes))
+    rowptr = torch.from_numpy(np.concatenate([[0], np.cumsum(counts)]))
+    adj = Adjacency(rowptr, torch.from_numpy(col), torch.arange(len(col)), len(nodes))
+    return Field(torch.from_numpy(places.ids), (adj,) * layers)
+
+
+def _once(drawn: Drawn, most: int) -> tuple[Array, Array]:
+    """Rows and speakers; a neighbour that was drawn twice is heard once."""
+    row = np.repeat(np.arange(len(drawn.degree)), np.diff(drawn.rowptr))
+    if not bool((drawn.degree > most).any()):
+        return row, drawn.col
+    order = np.lexsort((drawn.offset, row))
+    row, offset = row[order], drawn.offset[order]
+    new = np.ones(len(row), dtype=bool)
+    new[1:] = (row[1:] != row[:-1]) | (offset[1:] != offset[:-1])
+    return row[new], drawn.col[order][new]
+
+
+def _with_loops(row: Array, col: Array, count: int, own: Array) -> tuple[Array, Array]:
+    """Entries sorted by row, each row led by its self-loop. `own` are the places of the rows themselves."""
+    row = np.concatenate([np.arange(count), row])
+    order = np.argsort(row, kind="stable")
+    return row[order], np.concatenate([own, col])[order]
