@@ -25,11 +25,13 @@ from . import (
     report,
     reproduce,
     train,
+    tune,
 )
 from .parser import HelpFormatter, Parser
 
 VERBS = {
     "train": train,
+    "tune": tune,
     "predict": predict,
     "embed": embed,
     "cluster": cluster,
