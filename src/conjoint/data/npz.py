@@ -6,6 +6,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Collection
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,6 +41,21 @@ def read_arrays(
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
             f"{path} is not a whole .npz archive ({reason}); save it again with numpy.savez"
+        ) from None
+
+
+def read_array(content: bytes, path: Path) -> npt.NDArray[Any]:
+    """The array of an .npy file; nothing larger than the file is ever allocated."""
+    stream = BytesIO(content)
+    try:
+        shape, dtype, header = _header(stream)
+        if dtype.hasobject or math.prod(shape) * dtype.itemsize + header != len(content):
+            raise ValueError("its header and its size disagree")
+        stream.seek(0)
+        return np.lib.format.read_array(stream, allow_pickle=False)
+    except _BROKEN as error:
+        raise InputError(
+            f"{path} is not a whole array of numbers or text ({error}); restore it from a copy"
         ) from None
 
 
