@@ -1,4 +1,4 @@
-"""A training in batches that one or many processes run alike: python -m torch.distributed.run ... scale_runs.py OUT
+"""A training in batches that one or many processes run alike.
 
 Every process writes its final weights, so that a test can compare them.
 """

@@ -29,11 +29,7 @@ def clusters(graph: StoredGraph, parts: int, seed: int) -> npt.NDArray[Any]:
         ) from None
     # METIS reads its seed as a C int.
     options = pymetis.Options(seed=seed % (2**31 - 1))
-    kind = pymetis.zero_copy_dtype() if callable(pymetis.zero_copy_dtype) else np.int32
-    found = pymetis.part_graph(
-        min(parts, graph.num_nodes),
-        xadj=np.asarray(graph.rowptr, dtype=kind),
-        adjncy=np.asarray(graph.col, dtype=kind),
-        options=options,
-    )
+    kind = pymetis.zero_copy_dtype()
+    csr = pymetis.CSRAdjacency(np.asarray(graph.rowptr, dtype=kind), np.asarray(graph.col, dtype=kind))
+    found = pymetis.part_graph(min(parts, graph.num_nodes), csr, options=options)
     return np.unique(np.asarray(found.vertex_part), return_inverse=True)[1].astype(np.int32)

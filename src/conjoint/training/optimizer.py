@@ -49,9 +49,10 @@ class RowAdam(torch.optim.Adam):
         mean = torch.lerp(state["exp_avg"][rows], grad, 1.0 - first)
         square = torch.lerp(state["exp_avg_sq"][rows], grad.square(), 1.0 - second)
         state["step"][rows], state["exp_avg"][rows], state["exp_avg_sq"][rows] = count, mean, square
-        scale = (lr / (1.0 - first**count)).unsqueeze(1)
-        mean.mul_(scale).div_((square / (1.0 - second**count).unsqueeze(1)).sqrt_().add_(eps))
-        parameter[rows] -= mean
+        exact = count.double().unsqueeze(1)  # one minus a power near one
+        scale = (lr / (1.0 - first**exact)).to(grad.dtype)
+        corrected = square / (1.0 - second**exact).to(grad.dtype)
+        parameter[rows] -= mean.mul_(scale).div_(corrected.sqrt_().add_(eps))
 
 
 def slot_shapes(
