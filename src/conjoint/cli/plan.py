@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from .kinds import KINDS, check_kinds
 
 SECTIONS = ("data", "split", "model", "train", "batch")
 MODEL_ALIASES = {"cat": "cat-i-mf", "cat-i": "cat-i-mf", "cat-e": "cat-e-mf"}
@@ -166,6 +167,8 @@ def read_config(path: str) -> dict[str, Any]:
     for name, part in parts.items():
         if not isinstance(part, dict):
             raise InputError(f"--config {path}: {name} must be a section: [{name}]")
+        if name in KINDS:
+            check_kinds(name, part)
     if "seeds" in document:
         parts["seeds"] = document["seeds"]
     return parts

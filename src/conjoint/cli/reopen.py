@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..nn.model import NodeModel
 from ..training import Run, load_run, resume_run
 from .graph import device_named, load_graph, split_of
+from .kinds import check_kinds
 from .plan import Plan
 from .terminal import clean, say
 
@@ -95,6 +96,7 @@ def _section(origin: Mapping[str, Any], name: str, source: str) -> dict[str, Any
     )
     if not plain:
         raise InputError(f"{source} {name} is not a table of plain values; restore the file from a copy")
+    check_kinds(name, section)
     return dict(section)
 
 
