@@ -81,9 +81,18 @@ def test_the_tables_are_written_as_markdown(results: Path, tmp_path: Path) -> No
     assert "| gat | 83.84 ± 0.61 | 78.17 ± 0.21 |" in out.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        "{}",
+        "[]",
+        json.dumps(portrait() | {"test_accuracy": None}),
+        json.dumps(portrait() | {"points": [float("nan")]}),
+    ],
+)
 def test_a_damaged_network_of_the_explorer_is_named(
-    results: Path, capsys: pytest.CaptureFixture[str]
+    results: Path, damaged: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (results / "report" / "cora.json").write_text("{}")
+    (results / "report" / "cora.json").write_text(damaged)
     assert main(["report", "--results", str(results), "--out", str(results / "r.html")]) == 2
     assert "cora.json: not a portrait of a network; delete it" in capsys.readouterr().err

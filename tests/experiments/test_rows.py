@@ -43,6 +43,27 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
         read_rows(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 5},
+        {"model": ["gat"]},
+        {"train_settings": None},
+        {"test_accuracy": "high"},
+        {"all_accuracy": float("nan")},
+        {"epochs": 0},
+        {"release": {"test_accuracy": []}},
+        {"made_with": []},
+        {"failed": 1},
+    ],
+)
+def test_a_changed_row_is_not_taken_for_a_good_one(tmp_path: Path, change: dict[str, object]) -> None:
+    [spec] = specs(1)
+    rows_file(tmp_path, "cora").write_text(json.dumps(made_up(spec) | change) + "\n")
+    with pytest.raises(InputError, match="line 1: not a result row"):
+        read_rows(tmp_path)
+
+
 def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
     [spec] = specs(1)
     with pytest.raises(ValueError):

@@ -25,9 +25,7 @@ from .spec import RunSpec
 
 THOUSAND = 1000  # weights are kept in thousandths: three digits are more than a reader can use
 LIMIT = 64 * 1024**2
-PARTS = (
-    "test_accuracy",
-    "model",
+LISTS = (
     "classes",
     "ids",
     "labels",
@@ -135,8 +133,19 @@ def kept_portrait(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
         write_atomically(path, content.encode() + b"\n")
     try:
         found = json.loads(read_text(path, LIMIT, "the explorer's network"))
-        if not isinstance(found, dict) or not set(PARTS) <= found.keys():
+        if not isinstance(found, dict) or not _is_portrait(found):
             raise ValueError
+        json.dumps(found, allow_nan=False)  # the page is JSON, which has no NaN
     except (ValueError, RecursionError):
         raise InputError(f"{path}: not a portrait of a network; delete it to have it made again") from None
     return found
+
+
+def _is_portrait(found: dict[str, Any]) -> bool:
+    """Whether every part is there and of its kind; what the page's script does with them is its own care."""
+    return (
+        all(isinstance(found.get(name), list) for name in LISTS)
+        and all(isinstance(name, str) for part in ("classes", "ids") for name in found[part])
+        and isinstance(found.get("model"), str)
+        and isinstance(found.get("test_accuracy"), float)
+    )

@@ -5,6 +5,7 @@ cuts it off.
 """
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..training.runs.storage import read_text, storage_errors, sync_folder
+from .spec import spec_from
 
 Row = dict[str, Any]
 LIMIT = 512 * 1024**2
@@ -67,10 +69,33 @@ def _read(path: Path) -> list[Row]:
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
-            row["key"], row["dataset"]  # a row without them is no row
-        except (ValueError, TypeError, KeyError, RecursionError):
+            sound = spec_from(row).key == row["key"] and _has_results(row)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+            sound = False
+        if not sound:
             raise InputError(
                 f"{path} line {number}: not a result row; delete the line to have that run done again"
-            ) from None
+            )
         rows.append(row)
     return rows
+
+
+def _has_results(row: Row) -> bool:
+    """Whether every number that a table may show is there, as a number; a failed run has none to show."""
+    if not isinstance(row["made_with"], dict) or not _is_number(row["seconds"]):
+        return False
+    if "failed" in row:
+        return isinstance(row["failed"], str)
+    measured = [row[name] for name in MEASURED]
+    release = row.get("release", {})
+    if not isinstance(release, dict) or not all(map(_is_number, measured)) or row["epochs"] < 1:
+        return False
+    return all(_is_number(release[name]) for name in ACCURACIES if name in release)
+
+
+ACCURACIES = ("test_accuracy", "all_accuracy")
+MEASURED = (*ACCURACIES, "parameters", "epochs", "fit_seconds", "grown_mib")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
