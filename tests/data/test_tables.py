@@ -36,6 +36,17 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -> No
     assert target.read_text() == "old" and os.listdir(tmp_path) == ["t.csv"]
 
 
+def test_a_killed_writer_leaves_what_a_resumed_run_sweeps_away(tmp_path: Path) -> None:
+    from conjoint.training.runs.storage import remove_leftovers
+
+    with written_whole(tmp_path / "t.csv") as part:
+        part.write_text("half")
+        remove_leftovers(tmp_path)
+        assert not part.exists()
+        part.write_text("whole")
+    assert (tmp_path / "t.csv").read_text() == "whole"
+
+
 def test_bad_targets(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must end in \.csv, \.tsv or \.parquet"):
         write_table(tmp_path / "t.xlsx", {"a": [1]})

@@ -13,8 +13,8 @@ from conjoint.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-# A cell that starts so is run as a formula by spreadsheets.
-FORMULA = r"^[=+\-@\t\r]"
+# A cell that starts so is run as a formula by spreadsheets, some of which read wide letters as plain ones.
+FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
 
 
 @contextmanager
@@ -22,18 +22,20 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary file beside ``path`` that takes its name only when the block ends without an error."""
     target = Path(path)
     try:
-        handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+        # The ending is the one that a resumed run sweeps away, should this process be killed.
+        handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-", suffix=".tmp")
     except OSError as error:
         raise InputError(f"{target} cannot be written ({error.strerror}); does its folder exist?") from None
-    os.close(handle)
     try:
         yield Path(part)
+        os.fsync(handle)  # the name must not reach the disk before the content
         # mkstemp makes files that only the owner can read; a result should be as readable as any new file.
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(part, 0o666 & ~umask)
         os.replace(part, target)
     finally:
+        os.close(handle)
         Path(part).unlink(missing_ok=True)
 
 
