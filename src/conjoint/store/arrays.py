@@ -53,6 +53,17 @@ class NpyWriter:
         np.lib.format.write_array_header_1_0(self._file, described)
 
 
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """NumPy parses the header as Python text, so a damaged one fails in many ways."""
+    try:
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file, max_header_size=1024)
+    except Exception as error:
+        raise ValueError(f"its header cannot be read: {type(error).__name__}") from None
+    if any(size < 0 for size in shape):
+        raise ValueError(f"its header states shape {shape}")
+    return shape, dtype
+
+
 class Mapped:
     """A memory map of a whole .npy file. `release` gives its pages back to the system, the values stay."""
 
@@ -62,7 +73,7 @@ class Mapped:
                 version = np.lib.format.read_magic(file)
                 if version != (1, 0):
                     raise ValueError(f"version {version}")
-                shape, _, dtype = np.lib.format.read_array_header_1_0(file, max_header_size=1024)
+                shape, dtype = _header(file)
                 start = file.tell()
                 if dtype.hasobject or path.stat().st_size != start + dtype.itemsize * int(np.prod(shape)):
                     raise ValueError("its size does not fit its header")

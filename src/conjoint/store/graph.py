@@ -99,6 +99,8 @@ def open_graph(folder: str | Path) -> StoredGraph:
     rowptr, y = np.array(maps["rowptr"].values), np.array(maps["y"].values, dtype=np.int64)
     if rowptr[0] != 0 or rowptr[-1] != manifest.entries or bool((np.diff(rowptr) < 0).any()):
         raise InputError(f"{folder / 'rowptr.npy'}: its numbers make no sense; ingest the graph again")
+    if y.size and int(y.max()) >= len(manifest.class_names):
+        raise InputError(f"{folder / 'y.npy'}: a label beyond the classes; ingest the graph again")
     return StoredGraph(
         rowptr=rowptr,
         col=maps["col"].values,
@@ -154,6 +156,8 @@ def to_data(graph: StoredGraph) -> Data:
     """The whole graph in memory, as `conjoint.data.load` would give it. It keeps its fingerprint."""
     row = np.repeat(np.arange(graph.num_nodes), graph.degree)
     edge_index = np.stack([row, np.asarray(graph.col, dtype=np.int64)])
+    if edge_index.size and not 0 <= edge_index[1].min() <= edge_index[1].max() < graph.num_nodes:
+        raise InputError(f"{graph.folder}/col.npy: an edge to a node that is not there; ingest it again")
     x = graph.x if isinstance(graph.x, Tensor) else torch.from_numpy(np.array(graph.x, dtype=np.float32))
     data = Data(x=x, edge_index=torch.from_numpy(edge_index), y=graph.y)
     data.num_nodes = graph.num_nodes
