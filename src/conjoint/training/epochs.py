@@ -89,6 +89,8 @@ def train_epochs(
             wants_to_stop = work.agree(pause.requested)
             with work.together():
                 if run is not None and (wants_to_stop or run.due(epoch)):
+                    # A step can break the weights after its loss was seen; such weights are never saved.
+                    must_be_finite(_largest_weight(model), "largest weight", epoch, config)
                     run.save(model, optimizer, now)
             if wants_to_stop:
                 where = "" if run is None else f"; go on with: conjoint train --resume {run.path}"
@@ -109,6 +111,12 @@ def must_be_finite(value: float, what: str, epoch: int, config: TrainConfig) -> 
         raise Diverged(
             f"the {what} is {value} at epoch {epoch} with lr={config.lr}; try lr={config.lr / 10:g}{clip}"
         )
+
+
+def _largest_weight(model: NodeModel) -> float:
+    """NaN if any weight is."""
+    sizes = [weight.detach().abs().max().double() for weight in model.parameters() if weight.numel()]
+    return float(torch.stack(sizes).max())
 
 
 def _result(fitted: Fitted) -> Row:

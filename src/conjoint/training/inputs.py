@@ -53,7 +53,7 @@ def prepare(model: NodeModel, data: Data, config: TrainConfig) -> Inputs:
             f"data.{'y' if data.edge_index is not None else 'edge_index'} is None; training needs it"
         )
     device = device_of(model)
-    x = data.x if data.x.is_floating_point() else data.x.float()
+    x = data.x.to(next(model.parameters()).dtype)  # half precision and whole numbers are read as its own kind
     if config.row_normalise == "always" or (config.row_normalise == "auto" and not _any_negative(x)):
         x = row_normalise(x)
     weight = None if data.edge_weight is None else data.edge_weight.to(device)
