@@ -1,30 +1,60 @@
-"""A short, repeatable run of the fuzz target; the long one is its command line."""
+"""The kept corpus, and a short, repeatable run over every reader; the long one: `python scripts/fuzz.py`."""
 
-import resource
-from collections.abc import Iterator
+import random
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from fuzz.fuzz_readers import one_case, run
+from fuzz.campaign import CORPUS, corpus_file, load_corpus, run, try_one
+from fuzz.guard import Violation, no_longer_than, nothing_but, scratch_folder
+from fuzz.readers import READERS
+
+INPUTS = 120
 
 
-@pytest.fixture
-def memory_bound() -> Iterator[None]:
-    """A reader that asks for much more than the files hold fails here instead of taking the machine down."""
-    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (held + 4 * 2**30, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, before)
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.timeout(200)
+def test_damaged_files_give_a_value_or_one_line(name: str) -> None:
+    tally, _ = run(name, INPUTS, seed=2024)
+    assert tally.inputs == INPUTS + len(READERS[name].seeds()) + len(load_corpus(name))
+    assert tally.refusals and tally.values, "inputs must be damaged, yet not beyond reading"
+    assert tally.grown_mib < 1000
 
 
-@pytest.mark.timeout(120)
-def test_damaged_files_give_a_graph_or_one_line(memory_bound: None) -> None:
-    tried, graphs = run(seconds=60, seed=2024, most=400)
-    assert tried == 400
-    assert 0 < graphs < tried, "the corpus must be damaged, yet not beyond reading"
+@pytest.mark.parametrize("name", READERS)
+def test_the_sound_samples_are_read(name: str, tmp_path: Path) -> None:
+    reader = READERS[name]
+    with scratch_folder() as folder:
+        outcomes = [try_one(reader, raw, folder, random.Random(1)) for raw in reader.seeds()]
+    assert None in outcomes, outcomes
 
 
-def test_a_case_is_a_pure_function_of_its_numbers(tmp_path: Path) -> None:
-    assert [one_case(7, n, tmp_path) for n in range(20)] == [one_case(7, n, tmp_path) for n in range(20)]
+def test_every_corpus_file_belongs_to_a_reader() -> None:
+    assert {path.name for path in CORPUS.glob("*.txt")} <= {corpus_file(name).name for name in READERS}
+
+
+def test_a_case_is_a_pure_function_of_its_numbers() -> None:
+    (one, bred), (other, again) = run("csv", 60, 7), run("csv", 60, 7)
+    assert (one.values, one.refusals, one.lines, bred) == (other.values, other.refusals, other.lines, again)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda: subprocess.run(["true"]),
+        lambda: open("/etc/passwd").close(),
+        lambda: __import__("pickle").loads(b"cos\ngetcwd\n."),
+        lambda: __import__("socket").create_connection(("127.0.0.1", 9)),
+    ],
+)
+def test_the_guard_sees_what_no_file_may_do(harm: object, tmp_path: Path) -> None:
+    assert callable(harm)
+    with pytest.raises(Violation), nothing_but(tmp_path):
+        harm()
+
+
+def test_the_guard_ends_what_takes_too_long() -> None:
+    with pytest.raises(Violation, match="still busy"), no_longer_than(0.1):
+        while True:
+            pass
