@@ -29,6 +29,12 @@ def pretend(spec: RunSpec, root: str | None) -> dict[str, Any]:
     return made_up(spec, pid=os.getpid(), threads=os.environ.get("OMP_NUM_THREADS"), root=root)
 
 
+def at_once(spec: RunSpec, root: str | None) -> dict[str, Any]:
+    """No trace, hardly any time, and always the same row."""
+    time.sleep(0.01)
+    return made_up(spec)
+
+
 def _note(text: str) -> None:
     with open(os.environ[NOTES], "a") as file:
         file.write(text + "\n")
