@@ -1,25 +1,21 @@
-"""A training in batches that one or many processes run alike.
+"""A training in batches small enough for one process or many to run in a second."""
 
-Every process writes its final weights, so that a test can compare them.
-"""
-
-import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch_geometric.data import Data
 
 from conjoint.data.splits import Split, build_split
 from conjoint.nn.zoo import build
-from conjoint.scale import BatchConfig, Ranks, fit_batches, joined
-from conjoint.store import stored_from
-from conjoint.training import TrainConfig
+from conjoint.scale import BatchConfig, Ranks, fit_batches
+from conjoint.store import StoredGraph, stored_from
+from conjoint.training import Run, TrainConfig
 from graphs import random_graph
 
 NODES, FEATURES, CLASSES = 150, 8, 3
+CONFIG = TrainConfig(epochs=4, patience=0, lr=0.02)
 
 
 def graph_and_split() -> tuple[Data, Split]:
@@ -34,21 +30,21 @@ def graph_and_split() -> tuple[Data, Split]:
 
 
 def train(
-    ranks: Ranks, kind: str = "neighbours", model: str = "cat-i-mf", epochs: int = 4, **settings: Any
+    ranks: Ranks,
+    kind: str = "neighbours",
+    *,
+    graph: StoredGraph | None = None,
+    run: Run | None = None,
+    progress: Callable[[dict[str, Any]], None] | None = None,
+    config: TrainConfig = CONFIG,
+    **settings: Any,
 ) -> dict[str, torch.Tensor]:
+    """The weights that were kept (rank 0) or that were last (the others)."""
     data, split = graph_and_split()
-    network = build(
-        model, features=FEATURES, classes=CLASSES, num_nodes=NODES, seed=0, hidden=4, heads=2, **settings
-    )
+    sizes = {"features": FEATURES, "classes": CLASSES, "num_nodes": NODES}
+    network = build("cat-i-mf", **sizes, seed=0, hidden=4, heads=2, **settings)
     size = 15 if kind == "neighbours" else 40
     batch = BatchConfig(kind=kind, size=size, joined=3, fanout=(4, 3), per_step=4, penalty_neighbours=4)
-    config = TrainConfig(epochs=epochs, patience=0, lr=0.02)
-    fit_batches(network, stored_from(data), split, config, batch, ranks=ranks)
+    stored = graph or stored_from(data)
+    fit_batches(network, stored, split, config, batch, ranks=ranks, run=run, progress=progress)
     return {name: value.clone() for name, value in network.state_dict().items()}
-
-
-if __name__ == "__main__":
-    out, kind, model = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-    settings: dict[str, Any] = {"norm": "batch"} if "norm" in sys.argv else {}
-    with joined(timeout=60) as ranks:
-        save_file(train(ranks, kind, model, **settings), out / f"{ranks.rank}-of-{ranks.world}.safetensors")

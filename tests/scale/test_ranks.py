@@ -1,0 +1,57 @@
+"""Two and four real processes: one model, and trouble of one is told by all, without waiting for ever."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, Any]:
+    paths = os.pathsep.join([str(HERE.parent), str(HERE.parent.parent / "src")])
+    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    command = [sys.executable, "-W", "ignore", str(HERE / "forked_ranks.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("kind", ["neighbours", "clusters"])
+def test_the_model_does_not_depend_on_the_number_of_ranks(outcomes: dict[str, Any], kind: str) -> None:
+    apart = outcomes[f"same {kind}"]
+    assert apart["2"] <= 1e-5 and apart["4"] <= 1e-5
+
+
+def test_a_wrong_number_of_ranks_is_told_by_all(outcomes: dict[str, Any]) -> None:
+    assert len(outcomes["wrong number"]) == 3
+    assert all("3 ranks do not divide --batches-per-step 4" in said for said in outcomes["wrong number"])
+
+
+def test_a_rank_that_cannot_read_ends_all_with_its_reason(outcomes: dict[str, Any]) -> None:
+    first, second = outcomes["unreadable"]
+    assert first == "InputError: rank 1 of 2 cannot go on: x.npy: truncated"
+    assert second == "InputError: x.npy: truncated"
+
+
+def test_a_full_disk_ends_all_with_its_reason(outcomes: dict[str, Any]) -> None:
+    first, second = outcomes["full disk"]
+    assert first == "StorageError: checkpoint.safetensors: no space left"
+    assert second == "InputError: rank 0 of 2 cannot go on: checkpoint.safetensors: no space left"
+
+
+def test_a_rank_that_dies_ends_the_others(outcomes: dict[str, Any]) -> None:
+    first, second = outcomes["killed"]
+    assert second == "killed"
+    assert first.startswith("PeerLost: rank 0 of 2: another rank has gone or is late")
+
+
+def test_a_rank_that_is_silent_ends_the_others(outcomes: dict[str, Any]) -> None:
+    first, second = outcomes["silent"]
+    assert first.startswith("PeerLost: rank 0 of 2: another rank has gone or is late")
+    assert second.startswith("PeerLost: rank 1 of 2")
