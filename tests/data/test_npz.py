@@ -102,3 +102,13 @@ def test_npz_is_whole_by_itself(tmp_path: Path) -> None:
     np.savez(tmp_path / "g.npz", edges=np.array([[0, 1]]), x=np.eye(2))
     with pytest.raises(InputError, match="leave nodes= out"):
         read_graph(tmp_path / "g.npz", tmp_path / "n.csv")
+
+
+@pytest.mark.parametrize("code", [0x110000, 0x7FFFFFFF, 0xD800])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_text_that_holds_no_letters_is_refused(tmp_path: Path, code: int, order: str) -> None:
+    """Python's own conversion of such an array ends in a SystemError."""
+    ids = np.array([code, 97, 98], dtype=f"{order}u4").view(f"{order}U1")
+    np.savez(tmp_path / "g.npz", edges=np.array([[0, 1], [1, 2]]), x=np.eye(3), node_ids=ids)
+    with pytest.raises(InputError, match="its text holds numbers that are no letters"):
+        read_graph(tmp_path / "g.npz")

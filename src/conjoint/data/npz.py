@@ -52,7 +52,7 @@ def read_array(content: bytes, path: Path) -> npt.NDArray[Any]:
         if dtype.hasobject or math.prod(shape) * dtype.itemsize + header != len(content):
             raise ValueError("its header and its size disagree")
         stream.seek(0)
-        return np.lib.format.read_array(stream, allow_pickle=False)
+        return checked_text(np.lib.format.read_array(stream, allow_pickle=False))
     except _BROKEN as error:
         raise InputError(
             f"{path} is not a whole array of numbers or text ({error}); restore it from a copy"
@@ -73,7 +73,17 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) 
             f"{path}: array {member.filename!r} states shape {shape}, which its size contradicts"
         )
     with archive.open(member) as stream:
-        return np.lib.format.read_array(stream, allow_pickle=False)
+        return checked_text(np.lib.format.read_array(stream, allow_pickle=False))
+
+
+def checked_text(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array, unless it claims to be text and holds numbers that are no letters: Python fails on those."""
+    if values.dtype.kind == "U" and values.dtype.itemsize and values.size:
+        letters = np.dtype(np.uint32).newbyteorder(values.dtype.byteorder)
+        codes = np.ascontiguousarray(values).reshape(-1).view(letters)
+        if bool(((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any()):
+            raise ValueError("its text holds numbers that are no letters")
+    return values
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from ..data.fingerprint import fingerprint as fingerprint_of
+from ..data.npz import checked_text
 from ..data.splits import Split, build_split
 from ..errors import InputError
 from ..graph.adjacency import adjacency
@@ -161,7 +162,10 @@ def to_data(graph: StoredGraph) -> Data:
     x = graph.x if isinstance(graph.x, Tensor) else torch.from_numpy(np.array(graph.x, dtype=np.float32))
     data = Data(x=x, edge_index=torch.from_numpy(edge_index), y=graph.y)
     data.num_nodes = graph.num_nodes
-    data.node_ids = np.array(graph.node_ids)
+    try:
+        data.node_ids = checked_text(np.array(graph.node_ids))
+    except ValueError as error:
+        raise InputError(f"{graph.folder}/ids.npy: {error}; ingest the graph again") from None
     data.class_names, data.name, data.notes = graph.class_names, graph.name, graph.notes
     data.known_splits, data.fingerprint = graph.known_splits, graph.fingerprint
     graph.release()
