@@ -120,9 +120,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             where = f"{error.filename}: " if error.filename else ""
             _close_stdout()
             return _complain(f"{where}{(error.strerror or str(error)).lower()}; nothing more was written", 2)
-        except MemoryError:
-            return _complain("not enough memory; a smaller --hidden or fewer --heads needs less", 2)
+        except (MemoryError, RuntimeError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            return _complain("not enough memory; a smaller --hidden, fewer --heads or --batch needs less", 2)
     return 0
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """torch says so in a RuntimeError."""
+    said = ("allocate memory", "not enough memory", "out of memory", "bad_alloc")
+    return isinstance(error, MemoryError) or any(words in str(error) for words in said)
 
 
 def _complain(message: str, status: int) -> int:
