@@ -179,7 +179,7 @@ class CATConv(MessagePassing):
         adj = self._adjacency(edge_index, x_src, x_dst, size)
         if not isinstance(edge_index, Adjacency):
             checks.finite(x_src)
-        structure = self._structure(adj, x_src, score, n_id)
+        structure = self._structure(adj, (x_src, x_dst), score, n_id)
         if structure is not None and self.views is not None:
             structure = self.views.join(structure)
         logit = edge_logits(adj, edge_attr, self.lin_edge, self.att_edge, self.fill_value)
@@ -335,7 +335,11 @@ class CATConv(MessagePassing):
         return (self.self_dropout, draw_seed(like.device)) if self._drops_self_term else (0.0, None)
 
     def _structure(
-        self, adj: Adjacency, x: Tensor, score: Tensor | Structure | None, n_id: Tensor | None
+        self,
+        adj: Adjacency,
+        x: tuple[Tensor, Tensor | None],
+        score: Tensor | Structure | None,
+        n_id: Tensor | None,
     ) -> Structure | None:
         if score is not None and self.strategy == "implicit" and self.mix_logit is None:
             raise InputError(
@@ -348,7 +352,9 @@ class CATConv(MessagePassing):
             return Structure(adj, align_scores(adj, score))
         if self.intervention is None:
             return None
-        return Structure(adj, self.intervention(adj, x, n_id))
+        if x[0] is not x[1] and n_id is None:
+            return Structure(adj, self.intervention.between(adj, *x))
+        return Structure(adj, self.intervention(adj, x[0], n_id))
 
     @torch.compiler.disable
     def _adjacency(

@@ -33,6 +33,14 @@ class Intervention(nn.Module):
         """C_ij for every entry of `adj` (i = `adj.row` listens to j = `adj.col`). -> [entries]"""
         raise NotImplementedError
 
+    def score_between(self, adj: Adjacency, x_src: Tensor, x_dst: Tensor | None) -> Tensor:
+        """C_ij where speakers and listeners are nodes of two kinds, if that makes sense. -> [entries]"""
+        raise InputError(
+            f"intervention: {type(self).__name__} scores pairs of nodes of one kind, but the graph is "
+            f"bipartite ({adj.num_src} sources, {adj.num_dst} targets); give this relation one number per "
+            "edge instead, as intervention= or score="
+        )
+
     def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
         """L_ext, added to the training loss with the weight lambda. -> scalar
 
@@ -41,7 +49,12 @@ class Intervention(nn.Module):
         return torch.zeros((), device=adj.col.device)
 
     def forward(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
-        score = self.score(adj, x, n_id)
+        return self._checked(adj, self.score(adj, x, n_id))
+
+    def between(self, adj: Adjacency, x_src: Tensor, x_dst: Tensor | None) -> Tensor:
+        return self._checked(adj, self.score_between(adj, x_src, x_dst))
+
+    def _checked(self, adj: Adjacency, score: Tensor) -> Tensor:
         if score.shape != ((adj.num_entries,) if self.count == 1 else (adj.num_entries, self.count)):
             raise InputError(
                 f"intervention: {type(self).__name__}.score returned shape {tuple(score.shape)}; "
@@ -63,6 +76,9 @@ class Constant(Intervention):
     def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
         dtype = torch.get_default_dtype() if x is None else x.dtype
         return torch.full((adj.num_entries,), self.value, dtype=dtype, device=adj.col.device)
+
+    def score_between(self, adj: Adjacency, x_src: Tensor, x_dst: Tensor | None) -> Tensor:
+        return self.score(adj, x_src)
 
 
 class EdgeScores(Intervention):
@@ -93,6 +109,9 @@ class EdgeScores(Intervention):
                 "it; train on the whole graph, or write an Intervention with a score(adj, x, n_id) method"
             )
         return align_scores(adj, self.scores, self.loop_score)
+
+    def score_between(self, adj: Adjacency, x_src: Tensor, x_dst: Tensor | None) -> Tensor:
+        return self.score(adj)
 
 
 def align_scores(adj: Adjacency, scores: Tensor, loop_score: float | None = None) -> Tensor:

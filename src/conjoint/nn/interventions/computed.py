@@ -129,6 +129,10 @@ class SmoothedSimilarity(Computed):
     """Cosine of the input features after smoothing over `hops` hops, see `smoothed_features`.
 
     High where not only two nodes but also their surroundings look alike; one wrong edge hardly moves it.
+
+    Args:
+        features: compare these instead of what the layer reads. A `CATConv` after the first needs them:
+            hidden units change with every step. (`CAT` shows its intervention the input features anyway.)
     """
 
     reads_features = True
@@ -140,11 +144,16 @@ class SmoothedSimilarity(Computed):
         temperature: float = 8.0,
         learn_temperature: bool = False,
         seed: int = 0,
+        features: Tensor | None = None,
     ) -> None:
         super().__init__(temperature, learn_temperature)
+        self.features = features
         if rank < 1 or hops < 0:
             raise InputError(f"rank={rank}, hops={hops}: choose a rank of 1 or more and hops of 0 or more")
         self.rank, self.hops, self.seed = rank, hops, seed
+
+    def observe(self, adj: Adjacency, x: Tensor | None = None) -> None:
+        super().observe(adj, x if self.features is None else self.features)
 
     def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
         assert x is not None

@@ -51,6 +51,10 @@ class Several(Intervention):
         columns = [one(adj, x, n_id) for one in self.each]
         return torch.stack([column.to(columns[0].dtype) for column in columns], dim=1)
 
+    def score_between(self, adj: Adjacency, x_src: Tensor, x_dst: Tensor | None) -> Tensor:
+        columns = [one.between(adj, x_src, x_dst) for one in self.each]
+        return torch.stack([column.to(columns[0].dtype) for column in columns], dim=1)
+
     def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
         total = torch.zeros((), device=adj.col.device)
         for k, one in enumerate(self.each):
