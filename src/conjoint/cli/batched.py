@@ -101,7 +101,7 @@ def start(
         )
     with joined(options.device, options.timeout or DEFAULT_TIMEOUT) as ranks:
         with ranks.together():
-            stored = load_stored(plan) if graph is None else graph
+            stored = load_stored(plan) if graph is None or "folder" in plan.data else graph
             stored = stored if isinstance(stored, StoredGraph) else stored_from(stored)
         _same_graph(stored, ranks)
         kind = plan.batch.get("kind", "auto")

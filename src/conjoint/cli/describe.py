@@ -59,6 +59,11 @@ def work(options: argparse.Namespace) -> None:
         nonzeros=options.nonzeros,
         settings=settings,
     )
+    if about["memory"] is not None:
+        from ..scale.choice import describe_batches
+
+        sizes = {name: getattr(options, name) for name in ("nodes", "edges", "features", "classes")}
+        about["memory"]["batches"] = describe_batches(model, **sizes, settings=settings)
     if options.json:
         print_json(about)
         return
@@ -72,6 +77,8 @@ def work(options: argparse.Namespace) -> None:
     print(f"training takes about {_mebibytes(memory['training_bytes'])} above the loaded graph:")
     for name, size in memory["parts"].items():
         print(f"  {_mebibytes(size):>12}  {name}")
+    for kind, size in memory["batches"].items():
+        print(f"in batches (--batch {kind}): about {_mebibytes(size)}")
 
 
 def _mebibytes(size: int) -> str:

@@ -15,7 +15,7 @@ from ..nn.zoo import build, settings_of
 from ..store import StoredGraph
 from ..training.inputs import FIELD_PAYS_BELOW
 from .clusters import metis_bytes
-from .config import BatchConfig
+from .config import KINDS, BatchConfig
 from .sampling import ALL, draw
 
 # Others live on the machine too, and a prediction is a prediction.
@@ -118,6 +118,20 @@ def choose(
         widths,
     )
     return Choice(kind, needed, available, f"the full graph would take {readable(full)}", True)
+
+
+def describe_batches(
+    model: str, *, nodes: int, edges: int, features: int, classes: int, settings: Mapping[str, Any]
+) -> dict[str, int]:
+    """Bytes that training takes by kind of batch, sizes as `BatchConfig` has them; none for some models."""
+    chosen = {**settings_of(model), **settings}
+    with torch.device("meta"):
+        made = build(model, features=features, classes=classes, num_nodes=nodes, **settings)
+    if made.reach is None:
+        return {}
+    parameters = sum(p.numel() for p in made.parameters())
+    sizes = (nodes, 2 * edges, features, parameters, made.reach, layers(chosen, classes))
+    return {kind: batch_memory(BatchConfig(kind=kind), *sizes) for kind in KINDS}
 
 
 @dataclass(frozen=True)
