@@ -32,11 +32,14 @@ class FeatureColumns:
     standardise: bool = True
 
 
-def labels_of(column: "pl.Series") -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Class numbers (-1 where the cell is empty) and class names, sorted by value or by letters."""
+def labels_of(column: "pl.Series", learn_from: int | None = None) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Class numbers (-1 where the cell is empty) and class names, sorted by value or by letters.
+
+    With `learn_from`, the first so many rows decide which classes there are; others are -1 too.
+    """
     import polars as pl
 
-    names = whole_if_all_are(column.drop_nulls().unique()).sort().cast(pl.String)
+    names = whole_if_all_are(column[:learn_from].drop_nulls().unique()).sort().cast(pl.String)
     codes = {name: code for code, name in enumerate(names.to_list())}
     return np.array([codes.get(v, -1) for v in column.to_list()], dtype=np.int64), names.to_list()
 
@@ -70,24 +73,31 @@ def split_of(column: "pl.Series", place: str) -> tuple[npt.NDArray[np.int64], ..
 
 
 def features_of(
-    frame: "pl.DataFrame", options: FeatureColumns, place: str, notes: list[str]
+    frame: "pl.DataFrame",
+    options: FeatureColumns,
+    place: str,
+    notes: list[str],
+    learn_from: int | None = None,
 ) -> tuple[Any, list[str]]:
-    """Feature matrix and one name per column; (None, []) for a frame without columns."""
+    """Feature matrix and one name per column; (None, []) for a frame without columns.
+
+    With `learn_from`, words, categories, scales and kinds of columns are those of the first so many rows.
+    """
     blocks: list[Any] = []
     names: list[str] = []
     numeric = []
     for column in frame.get_columns():
         if column.name in options.text:
-            words, block = _tf_idf(column, place)
-        elif column.name in options.categorical or _is_short_text(column, place):
-            words, block = _one_hot(column, notes)
+            words, block = _tf_idf(column, place, learn_from)
+        elif column.name in options.categorical or _is_short_text(column[:learn_from], place):
+            words, block = _one_hot(column, notes, learn_from)
         else:
             numeric.append(column)
             continue
         blocks.append(block)
         names += words
     if numeric:
-        kept, block = _numeric(numeric, options.standardise, place, notes)
+        kept, block = _numeric(numeric, options.standardise, place, notes, learn_from)
         if kept:
             blocks.insert(0, block)
             names = kept + names
@@ -114,8 +124,10 @@ def _is_short_text(column: "pl.Series", place: str) -> bool:
     )
 
 
-def _one_hot(column: "pl.Series", notes: list[str]) -> tuple[list[str], sp.csr_matrix]:
-    codes, kinds = labels_of(column)
+def _one_hot(
+    column: "pl.Series", notes: list[str], learn_from: int | None = None
+) -> tuple[list[str], sp.csr_matrix]:
+    codes, kinds = labels_of(column, learn_from)
     rows = np.flatnonzero(codes >= 0)
     if len(rows) < len(codes):
         notes.append(f"column {column.name!r}: {count(len(codes) - len(rows), 'empty cell')} as no category")
@@ -125,37 +137,45 @@ def _one_hot(column: "pl.Series", notes: list[str]) -> tuple[list[str], sp.csr_m
     return [f"{column.name}={kind}" for kind in kinds], block
 
 
-def _tf_idf(column: "pl.Series", place: str) -> tuple[list[str], sp.csr_matrix]:
+def _tf_idf(
+    column: "pl.Series", place: str, learn_from: int | None = None
+) -> tuple[list[str], sp.csr_matrix]:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     vectorizer = TfidfVectorizer(max_features=MAX_WORDS, dtype=np.float32)
+    texts = column.fill_null("").to_list()
     try:
-        block = vectorizer.fit_transform(column.fill_null("").to_list())
+        block = vectorizer.fit(texts[:learn_from]).transform(texts)
     except ValueError:
         raise InputError(f"{place}, column {column.name!r} holds no words; ignore it") from None
     return [f"{column.name}:{word}" for word in vectorizer.get_feature_names_out()], sp.csr_matrix(block)
 
 
 def _numeric(
-    columns: Sequence["pl.Series"], standardise: bool, place: str, notes: list[str]
+    columns: Sequence["pl.Series"],
+    standardise: bool,
+    place: str,
+    notes: list[str],
+    learn_from: int | None = None,
 ) -> tuple[list[str], Any]:
     values = np.column_stack([numbers_of(column, place) for column in columns])
     names = [column.name for column in columns]
     if standardise:
-        varies = values.min(axis=0) != values.max(axis=0)
+        varies = values[:learn_from].min(axis=0) != values[:learn_from].max(axis=0)
         if not varies.all():
             notes.append(f"dropped {count(int((~varies).sum()), 'constant column')}")
             names = [name for name, keep in zip(names, varies, strict=True) if keep]
             values = values[:, varies]
         if not names:
             return [], None
-        largest = np.abs(values).max(axis=0)
+        largest = np.abs(values[:learn_from]).max(axis=0)
         values = values / largest  # first, so that squares of huge numbers stay finite
-        if np.count_nonzero(values) < SPARSE_BELOW * values.size:
+        learnt = values[:learn_from]
+        if np.count_nonzero(learnt) < SPARSE_BELOW * learnt.size:
             # Centring would fill in the zeros: mostly empty columns (bags of words) are only scaled.
             notes.append(f"scaled {count(len(names), 'mostly empty numeric column')} to at most 1")
         else:
-            values = (values - values.mean(axis=0)) / values.std(axis=0)
+            values = (values - learnt.mean(axis=0)) / learnt.std(axis=0)
             notes.append(f"standardised {count(len(names), 'numeric column')}")
     with np.errstate(over="ignore"):
         packed = values.astype(np.float32)

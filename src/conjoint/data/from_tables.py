@@ -68,8 +68,12 @@ def graph_from_tables(
     use_columns: bool = True,
     standardise: bool = True,
     drop_unknown: bool = False,
+    learn_from: int | None = None,
 ) -> RawGraph:
-    """Tables of text (or Int64) columns -> a graph. ``places`` are what errors call the two tables."""
+    """Tables of text (or Int64) columns -> a graph. ``places`` are what errors call the two tables.
+
+    With ``learn_from``, the first so many nodes decide what features and classes there are.
+    """
     edge_place, node_place = places
     source_name, target_name = _edge_ends(edges, columns, edge_place, notes)
     source, target = whole_if_all_are(edges[source_name]), whole_if_all_are(edges[target_name])
@@ -105,7 +109,8 @@ def graph_from_tables(
         notes=notes,
     )
     if nodes is not None:
-        _read_node_columns(raw, nodes, ids.name, columns, node_place, use_columns, standardise)
+        options = FeatureColumns(columns.text, columns.categorical, standardise) if use_columns else None
+        _read_node_columns(raw, nodes, ids.name, columns, node_place, options, learn_from)
     return raw
 
 
@@ -115,15 +120,15 @@ def _read_node_columns(
     id_name: str,
     columns: Columns,
     place: str,
-    use_columns: bool,
-    standardise: bool,
+    options: FeatureColumns | None,
+    learn_from: int | None,
 ) -> None:
     label = columns.label
     if label is None and "label" in nodes.columns:
         label = "label"
         raw.notes.append("labels taken from column 'label'")
     if label is not None:
-        raw.labels, raw.class_names = labels_of(_column(nodes, label, "label", place))
+        raw.labels, raw.class_names = labels_of(_column(nodes, label, "label", place), learn_from)
         missing = int((raw.labels < 0).sum())
         if missing:
             raw.notes.append(f"{count(missing, 'node')} without a label")
@@ -136,9 +141,8 @@ def _read_node_columns(
         _column(nodes, name, "text, categorical or ignore", place)
     taken = {id_name, label, columns.time, columns.split, *columns.ignore}
     rest = nodes.select([c for c in nodes.columns if c not in taken])
-    if use_columns and rest.width:
-        options = FeatureColumns(columns.text, columns.categorical, standardise)
-        raw.x, raw.feature_names = features_of(rest, options, place, raw.notes)
+    if options is not None and rest.width:
+        raw.x, raw.feature_names = features_of(rest, options, place, raw.notes, learn_from)
 
 
 def _edge_ends(edges: "pl.DataFrame", columns: Columns, place: str, notes: list[str]) -> tuple[str, str]:

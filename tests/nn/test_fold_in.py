@@ -1,0 +1,144 @@
+"""New rows solve the least-squares problem that they should, and known rows stay as they are."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from conjoint.errors import InputError
+from conjoint.evaluation.diagnosis import settle
+from conjoint.graph.adjacency import Adjacency, adjacency
+from conjoint.graph.proximity import spectral_vectors
+from conjoint.nn import zoo
+from conjoint.nn.fold_in import extended_spectrum, fold_in, fold_in_intervention
+from conjoint.nn.interventions import (
+    EdgeScores,
+    EmbeddingSimilarity,
+    LowRank,
+    MatrixFactorization,
+    NormalisedExpression,
+    NormalisedFactorization,
+    SelfExpression,
+    Several,
+    SpectralSimilarity,
+    catalogue,
+)
+from topics import topic_graph
+
+KNOWN, NODES = 80, 90
+
+
+def graphs(alone: bool = False) -> tuple[Adjacency, Adjacency]:
+    """Ninety nodes of which the last ten are new; `alone`: no two of the new ones are linked."""
+    edges = topic_graph(NODES, words=30).edge_index
+    old = edges[:, (edges < KNOWN).all(dim=0)]
+    if alone:
+        edges = edges[:, (edges < KNOWN).any(dim=0)]
+    return adjacency(old, KNOWN), adjacency(edges, NODES)
+
+
+def dense(adj: Adjacency, normalise: bool) -> Tensor:
+    a = torch.zeros(adj.num_dst, adj.num_src, dtype=torch.float64)
+    a[adj.row[adj.simple], adj.col[adj.simple]] = 1.0
+    if not normalise:
+        return a
+    a += torch.eye(adj.num_dst, dtype=torch.float64)
+    root = a.sum(1).sqrt()
+    return a / torch.outer(root, root)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize(
+    "kind", [MatrixFactorization, SelfExpression, NormalisedFactorization, NormalisedExpression]
+)
+def test_new_factors_minimise_the_error_of_their_rows(kind: type[LowRank], alone: bool) -> None:
+    torch.manual_seed(0)
+    before, after = graphs(alone)
+    given = kind(KNOWN, 4)
+    settle(given, before)
+    old = given.factors.detach().clone()
+    made = fold_in_intervention(given, before, after)
+    assert isinstance(made, kind) and torch.equal(made.factors[:KNOWN], old)
+    matrix = dense(after, kind in (NormalisedFactorization, NormalisedExpression))
+    factors = made.factors.detach().double()
+    basis = factors.t() if kind in (MatrixFactorization, NormalisedFactorization) else factors.t() @ matrix
+    best = torch.linalg.lstsq(basis.t(), matrix[KNOWN:].t()).solution.t()
+    torch.testing.assert_close(factors[KNOWN:], best, rtol=2e-2, atol=2e-3)
+
+
+def test_an_extended_spectrum_is_near_that_of_the_whole_graph() -> None:
+    """Cosines of new pairs, not signs or order of the vectors, are what a score is made of."""
+    edges = topic_graph(600, words=30, random_edges=300).edge_index
+    before = adjacency(edges[:, (edges < 580).all(dim=0)], 580)
+    after = adjacency(edges, 600)
+    made = extended_spectrum(before, after, 3).double().numpy()
+    whole = spectral_vectors(edges, 600, 3).double().numpy()
+    old = spectral_vectors(before.edge_index, 580, 3).double().numpy()
+    assert np.allclose(made[:580], old, atol=1e-5)
+    new = after.row.numpy() >= 580
+    row, col = after.row.numpy()[new], after.col.numpy()[new]
+    cosines = [(v[row] * v[col]).sum(axis=1) for v in (made, whole)]
+    assert np.corrcoef(*cosines)[0, 1] > 0.9
+    assert np.allclose(np.linalg.norm(made[580:], axis=1), 1.0)
+
+
+def test_many_new_nodes_have_the_spectrum_computed_again() -> None:
+    before, after = graphs()  # ten new nodes for eighty
+    given = SpectralSimilarity(rank=4)
+    assert fold_in_intervention(given, before, after) is given
+    edges = after.edge_index
+    few = adjacency(edges[:, (edges < KNOWN + 2).all(dim=0)], KNOWN + 2)
+    made = fold_in_intervention(SpectralSimilarity(rank=4, temperature=3.0), before, few)
+    assert isinstance(made, EmbeddingSimilarity)
+    torch.testing.assert_close(made.log_temperature.exp(), torch.tensor(3.0))
+
+
+def test_a_new_node_without_edges_prefers_nobody() -> None:
+    before, _ = graphs()
+    after = adjacency(before.edge_index[:, before.edge_index[0] != before.edge_index[1]], KNOWN + 1)
+    assert bool((extended_spectrum(before, after, 4)[KNOWN] == 0).all())
+    made = fold_in_intervention(MatrixFactorization(KNOWN, 3), before, after)
+    assert isinstance(made, LowRank) and float(made.factors[KNOWN].detach().abs().max()) == 0.0
+
+
+@pytest.mark.parametrize("name", [*catalogue.KINDS, "smooth+mf+spectral"])
+@pytest.mark.parametrize("letter", ["i", "e"])
+def test_every_intervention_serves_the_grown_graph(name: str, letter: str) -> None:
+    data = topic_graph(NODES, words=30)
+    before, after = graphs()
+    x = data.x.to_dense()
+    model = zoo.build(f"cat-{letter}-{name}", features=30, classes=3, num_nodes=KNOWN, seed=1).eval()
+    was = model(x[:KNOWN], before)
+    folded = fold_in(model, before, after).eval()
+    out = folded(x, after)
+    assert out.shape == (NODES, 3) and bool(torch.isfinite(out).all())
+    torch.testing.assert_close(model(x[:KNOWN], before), was)  # the trained network is left alone
+
+
+def test_a_graph_that_did_not_grow_gives_the_same_answers() -> None:
+    before, _ = graphs()
+    x = topic_graph(NODES, words=30).x.to_dense()[:KNOWN]
+    for name in ("cat-i-mf", "cat-e-spectral", "cat-e-smooth", "gcn-svd"):
+        model = zoo.build(name, features=30, classes=3, num_nodes=KNOWN, seed=1).eval()
+        graph = model.prepare(before.edge_index, KNOWN)
+        folded = fold_in(model, before, before).eval()
+        torch.testing.assert_close(folded(x, folded.prepare(before.edge_index, KNOWN)), model(x, graph))
+
+
+def test_given_vectors_are_averaged_over_neighbours() -> None:
+    before, after = graphs(alone=True)
+    vectors = torch.randn(KNOWN, 5, generator=torch.Generator().manual_seed(2))
+    made = fold_in_intervention(EmbeddingSimilarity(vectors), before, after)
+    assert isinstance(made, EmbeddingSimilarity)
+    own = (after.row == KNOWN) & (after.col != KNOWN)
+    expected = torch.nn.functional.normalize(made.vectors[after.col[own]].mean(dim=0), dim=0)
+    torch.testing.assert_close(made.vectors[KNOWN], expected)
+
+
+def test_scores_per_edge_and_shrunken_graphs_are_refused() -> None:
+    before, after = graphs()
+    with pytest.raises(InputError, match="one score for each edge"):
+        fold_in_intervention(Several([EdgeScores(torch.ones(3))]), before, after)
+    model = zoo.build("gat", features=3, classes=3, num_nodes=NODES)
+    with pytest.raises(InputError, match="80 nodes, but the network knows 90"):
+        fold_in(model, after, before)
