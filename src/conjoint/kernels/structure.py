@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ..graph.adjacency import Adjacency
-from .library import run
+from .library import partial_sums, run
 from .registry import is_fake, operation
 
 
@@ -38,6 +38,15 @@ def _sum_rows(
     if not is_fake(out):
         run("sum_rows", out.dtype, rowptr, other, perm, *out.shape, value, simple, x, 0, out)
     return out
+
+
+@operation
+def _dot_total(left: Tensor, right: Tensor) -> Tensor:
+    """<left, right>, the same bits at any number of threads, which torch.dot does not promise."""
+    total = left.new_empty(())
+    if not is_fake(total):
+        run("dot_total", left.dtype, left, right, right.numel(), partial_sums(left, 1), total)
+    return total
 
 
 class _EdgeDot(torch.autograd.Function):
@@ -94,7 +103,7 @@ class _EdgeTotal(torch.autograd.Function):
         heard = _sum_rows(rowptr, col, None, None, simple, factors)
         ctx.symmetric = symmetric
         ctx.save_for_backward(factors, heard, simple, back_rowptr, back_row, back_perm)
-        return torch.dot(factors[: heard.size(0)].flatten(), heard.flatten())
+        return _dot_total(factors[: heard.size(0)], heard)
 
     @staticmethod
     @once_differentiable

@@ -15,6 +15,7 @@ from .conv import CATConv, Dropout, Strategy
 from .interventions import EdgeScores, Intervention, Several
 from .model import NodeModel, Perturb
 from .norm import BatchNorm
+from .propagation import propagate, propagation_weights
 from .randomness import draw_seed
 
 ACTIVATIONS = ("elu", "relu")
@@ -45,6 +46,8 @@ class CAT(NodeModel):
         norm: "batch" or "none", after every hidden layer.
         bias: "none", "output" (only the last layer) or "all".
         activation: "elu" or "relu".
+        propagate: steps that the logits take along the edges after the last layer, see `nn.propagation`.
+        teleport: share of a node's own logits in each of these steps.
     """
 
     def __init__(
@@ -68,17 +71,21 @@ class CAT(NodeModel):
         norm: str = "none",
         bias: str = "none",
         activation: str = "elu",
+        propagate: int = 0,
+        teleport: float = 0.1,
     ) -> None:
         super().__init__()
         checks.positive(num_layers=num_layers, hidden_channels=hidden_channels, out_channels=out_channels)
-        checks.share(dropout=dropout)
+        checks.share(dropout=dropout, teleport=teleport)
+        checks.not_negative(propagate=propagate)
         checks.one_of("activation", activation, ACTIVATIONS)
         checks.one_of("norm", norm, NORMS)
         checks.one_of("bias", bias, ("none", "output", "all"))
         self.intervention = _one(intervention, interventions)
         self.dropout, self.activation = dropout, activation
+        self.propagate, self.teleport = propagate, teleport
         serves_parts = self.intervention is None or self.intervention.serves_parts
-        self.reach = num_layers if serves_parts else None
+        self.reach = num_layers if serves_parts and not propagate else None
         # The layers take their scores from `structure`, so they hold no intervention, only its presence.
         layer_options: dict[str, Any] = {
             "dropout": dropout if attention_dropout is None else attention_dropout,
@@ -131,8 +138,7 @@ class CAT(NodeModel):
         """
         layers = self._layers(x, graph)
         structure = self.structure(x, graph) if structure is None else structure
-        hidden, within = self._hidden(x, layers, structure)
-        return self.convs[-1](hidden, layers[-1], score=structure, x_dropout=within)
+        return self._spread(self._logits(x, layers, structure), layers[-1], structure)
 
     def embed(self, x: Tensor, graph: Tensor | Adjacency | Field) -> Tensor:
         """What the output layer reads: the last hidden layer. -> [nodes, heads * hidden]"""
@@ -172,16 +178,29 @@ class CAT(NodeModel):
         perturb: Perturb | None = None,
     ) -> tuple[Tensor, Tensor]:
         structure = self.structure(x, graph)  # once for all passes
+        if perturb is None:  # the passes take their steps along the edges side by side
+            layers = self._layers(x, graph)
+            each = [self._logits(x, layers, structure) for _ in range(passes)]
+            spread = torch.stack(each)
+            if self.propagate:
+                spread = self._spread(torch.stack(each, dim=1), layers[-1], structure).transpose(0, 1)
+            return spread, self._penalty_of(graph, whole, structure)
         logits = []
         for _ in range(passes):
-            x_now, graph_now = (x, graph) if perturb is None else perturb(x, graph)
+            x_now, graph_now = perturb(x, graph)
             now = structure
             if structure is not None and graph_now is not graph:
                 now = Structure(self._layers(x_now, graph_now)[0], structure.score)
             logits.append(self(x_now, graph_now, structure=now))
+        return torch.stack(logits), self._penalty_of(graph, whole, structure)
+
+    def _penalty_of(
+        self, graph: Adjacency | Field, whole: Adjacency | None, structure: Structure | None
+    ) -> Tensor:
+        """Over the whole graph; its scores are at hand unless only a field was scored."""
         if isinstance(graph, Field):
-            return torch.stack(logits), self.penalty(whole)
-        return torch.stack(logits), self.penalty(graph, None if structure is None else structure.score)
+            return self.penalty(whole)
+        return self.penalty(graph, None if structure is None else structure.score)
 
     @torch.no_grad()
     def attention(self, x: Tensor, graph: Tensor | Adjacency) -> list[ConjointAttention]:
@@ -221,6 +240,17 @@ class CAT(NodeModel):
     def structural_parameters(self) -> list[nn.Parameter]:
         return [] if self.intervention is None else list(self.intervention.parameters())
 
+    def _logits(self, x: Tensor, layers: tuple[Adjacency, ...], structure: Structure | None) -> Tensor:
+        hidden, within = self._hidden(x, layers, structure)
+        return self.convs[-1](hidden, layers[-1], score=structure, x_dropout=within)
+
+    def _spread(self, logits: Tensor, adj: Adjacency, structure: Structure | None) -> Tensor:
+        """Logits after their steps along the edges, if they take any. [nodes, ...]"""
+        if not self.propagate:
+            return logits
+        weights = propagation_weights(adj, None if structure is None else structure.score)
+        return propagate(adj, weights.to(logits.dtype), logits, self.propagate, self.teleport)
+
     def _hidden(
         self, x: Tensor, layers: tuple[Adjacency, ...], structure: Structure | None
     ) -> tuple[Tensor, Dropout | None]:
@@ -249,6 +279,8 @@ class CAT(NodeModel):
             checks.finite(x)
             self._checked = [*self._checked[-1:], (x, x._version)]  # training and validation take turns
         if isinstance(graph, Field):
+            if self.propagate:
+                raise InputError(f"graph: with propagate={self.propagate} only the whole graph will do")
             if len(graph.layers) != len(self.convs):
                 raise InputError(f"graph: a field of {len(graph.layers)} hops for {len(self.convs)} layers")
             return graph.layers

@@ -15,6 +15,12 @@ def positive(**values: int) -> None:
             raise InputError(f"{name}: {value}; choose 1 or more")
 
 
+def not_negative(**values: int) -> None:
+    for name, value in values.items():
+        if value < 0:
+            raise InputError(f"{name}: {value}; choose 0 or more")
+
+
 def share(**values: float) -> None:
     """Dropout rates: at least 0, below 1."""
     for name, value in values.items():

@@ -43,6 +43,8 @@ class GATSettings(Settings):
     norm: str = "none"
     bias: str = "none"
     activation: str = "elu"
+    propagate: int = 0
+    teleport: float = 0.1
 
 
 @dataclass(frozen=True)

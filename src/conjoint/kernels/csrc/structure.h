@@ -73,6 +73,20 @@ EXPORT void NAME(sum_rows)(const ix *rowptr, const ix *other, const ix *perm, ix
     }
 }
 
+/* total = <a, b>, in double precision and in an order that no number of threads changes. partial: [MAX_CHUNKS]. */
+EXPORT void NAME(dot_total)(const real *a, const real *b, ix count, double *partial, real *total, int threads) {
+    ix chunks = chunk_count(count, count);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+    for (ix chunk = 0; chunk < chunks; chunk++) {
+        double sum = 0;
+        ix end = even_start(count, chunk + 1, chunks);
+        for (ix k = even_start(count, chunk, chunks); k < end; k += LONG_RUN)
+            sum += (double)dot(a + k, b + k, smaller(LONG_RUN, end - k));
+        partial[chunk] = sum;
+    }
+    fold(partial, chunks, 1, total);
+}
+
 /* out_i = sum over k in row i of value[perm[k], :] ([entries, width]); without a perm the row's own entries. */
 EXPORT void NAME(sum_entries)(const ix *rowptr, const ix *perm, ix rows, ix width, const real *value, real *out,
                               int threads) {
