@@ -2,6 +2,7 @@
 
 import contextlib
 import faulthandler
+import os
 import resource
 import signal
 import sys
@@ -54,7 +55,7 @@ def _look(event: str, arguments: tuple[Any, ...]) -> None:
     folder = _armed
     if event in ("open", "os.remove", "os.mkdir", "os.rename"):
         path, mode = str(arguments[0]), arguments[1] if event == "open" else "w"
-        if isinstance(arguments[0], int) or path.startswith(str(folder)):
+        if isinstance(arguments[0], int) or path.startswith(str(folder)) or path == os.devnull:
             return
         # Modules and their data are loaded late; reading them is no harm.
         if event == "open" and not set(str(mode or "r")) & set("wax+") and path.startswith(LIBRARIES):

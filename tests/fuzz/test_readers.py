@@ -30,6 +30,14 @@ def test_the_sound_samples_are_read(name: str, tmp_path: Path) -> None:
     assert None in outcomes, outcomes
 
 
+def test_a_panic_of_a_library_is_not_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    """polars prints pages about some damaged Parquet files of the corpus before it raises."""
+    with scratch_folder() as folder:
+        for raw in load_corpus("parquet"):
+            try_one(READERS["parquet"], raw, folder, random.Random(0))
+    assert capfd.readouterr().err == ""
+
+
 def test_every_corpus_file_belongs_to_a_reader() -> None:
     assert {path.name for path in CORPUS.glob("*.txt")} <= {corpus_file(name).name for name in READERS}
 

@@ -7,6 +7,8 @@ an id such as "007" or a number with a typo on line 90000 is never guessed away.
 import gzip
 import os
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,9 +122,10 @@ def _read_parquet(file: Path, max_bytes: int) -> "pl.DataFrame":
         size = unpacked_bytes(raw)
         if size > max_bytes:
             raise InputError(f"{file} unpacks to {size:,} bytes, more than the limit of {max_bytes:,}")
-        lazy = pl.scan_parquet(BytesIO(raw), glob=False)
-        columns = lazy.collect_schema()
-        height = lazy.select(pl.len()).collect().item()
+        with _without_panics():
+            lazy = pl.scan_parquet(BytesIO(raw), glob=False)
+            columns = lazy.collect_schema()
+            height = lazy.select(pl.len()).collect().item()
         # A column of one repeated value costs nothing on disk, and 8 bytes a row or more here.
         if height * len(columns) * 8 > max_bytes:
             raise InputError(f"{file} states {height:,} rows of {len(columns)} columns; more than the limit")
@@ -131,7 +134,8 @@ def _read_parquet(file: Path, max_bytes: int) -> "pl.DataFrame":
             raise InputError(
                 f"{file}: column {nested[0]!r} holds lists or records; give one column per number"
             )
-        frame = lazy.collect().select(pl.all().cast(pl.String))
+        with _without_panics():
+            frame = lazy.collect().select(pl.all().cast(pl.String))
     except InputError:
         raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
@@ -139,6 +143,23 @@ def _read_parquet(file: Path, max_bytes: int) -> "pl.DataFrame":
     if frame.height == 0 or frame.width < 2:
         raise InputError(f"{file} has {frame.height} rows of {frame.width} columns; too few for a graph")
     return frame
+
+
+@contextmanager
+def _without_panics() -> Iterator[None]:
+    """On a damaged file the library prints pages of its own before it raises; the user gets our one line."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # no stderr to keep clean
+        yield
+        return
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _text(raw: bytes, file: Path) -> bytes:
