@@ -11,10 +11,11 @@ from ..graph.adjacency import Adjacency, adjacency
 from ..graph.field import Field
 from . import checks, ops
 from .attention import ConjointAttention, Structure
-from .conv import CATConv, Dropout, Strategy
+from .conv import CATConv, Strategy
 from .interventions import EdgeScores, Intervention, Several
 from .model import NodeModel, Perturb
 from .norm import BatchNorm
+from .orders import Dropout
 from .propagation import propagate, propagation_weights
 from .randomness import draw_seed
 

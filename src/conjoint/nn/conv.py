@@ -5,22 +5,22 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.conv import MessagePassing
-from torch_geometric.nn.dense.linear import Linear, is_uninitialized_parameter
+from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import glorot, zeros
 from torch_geometric.typing import OptTensor, Size
 
 from ..errors import InputError
 from ..graph.adjacency import Adjacency, adjacency
-from . import checks, ops
-from .attention import ConjointAttention, Logits, Structure, Weights, conjoint_weights
+from . import checks, orders
+from .attention import ConjointAttention, Structure, Weights
 from .edge_features import edge_logits
 from .interventions import EdgeScores, Intervention, align_scores
+from .orders import Dropout
 from .randomness import draw_seed
 from .views import ViewWeights
 
 Strategy = Literal["implicit", "explicit", "structural"]
 STRATEGIES = ("implicit", "explicit", "structural")
-Dropout = tuple[float, Tensor]  # share and seed
 
 
 class CATConv(MessagePassing):
@@ -186,14 +186,14 @@ class CATConv(MessagePassing):
 
         with_parts = bool(return_attention_weights)
         weights: Weights | None
-        if self._aggregates_first(x_src, x_dst):
-            out, weights = self._aggregate_first(adj, x_src, structure, logit, with_parts)
+        if orders.aggregates_first(self, x_src, x_dst):
+            out, weights = orders.aggregate_first(self, adj, x_src, structure, logit, with_parts)
         else:
-            projected = self._projected(x_src, x_dst, x_dropout)
-            out, weights = self._transform_first(adj, *projected, structure, logit, with_parts)
+            projected = orders.projected(self, x_src, x_dst, x_dropout)
+            out, weights = orders.transform_first(self, adj, *projected, structure, logit, with_parts)
         res = None
         if self.res is not None and x_dst is not None:
-            res = _project(self.res, x_dst, x_dropout)[: adj.num_dst]
+            res = orders.project(self.res, x_dst, x_dropout)[: adj.num_dst]
         if res is not None and res.size(1) == self.heads * self.out_channels:
             out, res = out + res.view_as(out), None
         merged = self.concat or out.size(1) == 1
@@ -204,135 +204,30 @@ class CATConv(MessagePassing):
             out = out + self.bias
         return (out, weights.in_user_order(adj)) if weights is not None and return_attention_weights else out
 
-    def _projected(
-        self, x_src: Tensor, x_dst: Tensor | None, x_dropout: Dropout | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """W x of sources and targets: one tensor where they are nodes of one kind. [nodes, heads, out]"""
-        shape = (-1, self.heads, self.out_channels)
-        lin_src, lin_dst = (self.lin or self.lin_src), (self.lin or self.lin_dst)
-        h_src = _project(lin_src, x_src, x_dropout).view(shape)
-        if x_dst is x_src and lin_src is lin_dst:
-            return h_src, h_src
-        return h_src, None if x_dst is None else _project(lin_dst, x_dst, x_dropout).view(shape)
-
-    def _transform_first(
-        self,
-        adj: Adjacency,
-        h_src: Tensor,
-        h_dst: Tensor | None,
-        structure: Structure | None,
-        edge_logit: Tensor | None,
-        with_parts: bool,
-    ) -> tuple[Tensor, Weights | None]:
-        """After W x, the weighted sum over neighbours. -> [targets, heads, out]"""
-        one_kind = h_dst is h_src
-        logits = None
-        if one_kind and not with_parts and self._fuses(adj):
-            return self._attend(adj, h_src, structure, edge_logit), None
-        if self.att_src is not None and self.att_dst is not None:
-            att_src, att_dst = self.att_src.squeeze(0), self.att_dst.squeeze(0)
-            a_dst: Tensor | None = None
-            if one_kind:
-                a_src, a_dst = ops.head_dots(h_src, att_src, att_dst)  # [sources, heads]
-                a_dst = _first(a_dst, adj.num_dst)
-            else:
-                a_src = ops.head_dot(h_src, att_src)
-                a_dst = None if h_dst is None else ops.head_dot(_first(h_dst, adj.num_dst), att_dst)
-            logits = Logits(a_src, a_dst, edge_logit, self.negative_slope)
-        weights = conjoint_weights(adj, logits, structure, self.mix, self.heads, with_parts)
-        # The fused self term reads row i of the sources as target i, without dropout of its own.
-        fused, eps = one_kind and not self._drops_self_term, self.eps
-        out = self._sum(adj, weights.alpha, h_src, eps if fused else None)
-        if eps is not None and not fused and h_dst is not None:
-            own = ops.activate_and_drop(_first(h_dst, adj.num_dst), "none", *self._self_drop(h_dst))
-            share = eps / adj.degree.clamp(min=1).unsqueeze(1)
-            out = out + share.unsqueeze(2).to(own.dtype) * own
-        return out, weights
-
-    def _attend(
-        self, adj: Adjacency, h: Tensor, structure: Structure | None, edge_logit: Tensor | None
-    ) -> Tensor:
-        """All after W x in one operation, where nobody asks for the weights. -> [targets, heads or 1, out]"""
-        assert self.att_src is not None and self.att_dst is not None
-        mix = None if structure is None else self.mix
-        scores = None if structure is None else structure.score if mix is None else structure.attention
-        scores = None if scores is None else scores.to(h.dtype)
-        parts = (self.att_src.squeeze(0), self.att_dst.squeeze(0), edge_logit, scores, mix, self.eps)
-        merge = not self.concat and self.residual != "per-head"  # else each head is still wanted
-        return ops.attend(adj, h, *parts, self.negative_slope, *self._attention_drop(h), merge)
-
-    def _fuses(self, adj: Adjacency) -> bool:
-        plain = not self._drops_self_term and not self._is_watched and adj.log_weight is None
-        return plain and self.att_src is not None
-
-    def _aggregate_first(
-        self,
-        adj: Adjacency,
-        x: Tensor,
-        structure: Structure | None,
-        edge_logit: Tensor | None,
-        with_parts: bool,
-    ) -> tuple[Tensor, Weights]:
-        """The weighted sum over neighbours, then W: the same output, cheaper where W widens x."""
-        assert self.lin is not None
-        checks.width(x, self.lin.in_channels)
-        weight = self.lin.weight.view(self.heads, self.out_channels, -1)  # [heads, out, in]
-        logits = None
-        if self.att_src is not None and self.att_dst is not None:
-            # <W_h x, att_h> = <x, W_h^T att_h>: W x itself is not needed.
-            att = torch.cat([self.att_src, self.att_dst])
-            both = x @ torch.einsum("hci,vhc->ivh", weight, att).flatten(1)  # [sources, 2 * heads]
-            a_src, a_dst = both[:, : self.heads], _first(both[:, self.heads :], adj.num_dst)
-            logits = Logits(a_src, a_dst, edge_logit, self.negative_slope)
-        weights = conjoint_weights(adj, logits, structure, self.mix, self.heads, with_parts)
-        dropout, seed = self._attention_drop(x)
-        parts = (weights.alpha, x.unsqueeze(1), weight, self.eps)
-        return ops.aggregate_and_project(adj, *parts, dropout, seed), weights
-
-    def _aggregates_first(self, x_src: Tensor, x_dst: Tensor | None) -> bool:
-        _initialise(self.lin, x_src)
-        return (
-            self.lin is not None
-            and x_dst is x_src
-            and x_src.layout == torch.strided
-            and x_src.size(1) < self.heads * self.out_channels
-            and not self._drops_self_term
-            and not self._is_watched
-        )
-
-    def _sum(self, adj: Adjacency, alpha: Tensor, x: Tensor, eps: Tensor | None) -> Tensor:
-        """Eq. 9. -> [targets, heads, channels]"""
-        dropout, seed = self._attention_drop(x)
-        if not self._is_watched:
-            return ops.aggregate(adj, alpha, x, eps, dropout, seed)
-        # Explainers look at messages: let PyG make them, one per edge in the user's order.
-        if seed is not None:
-            alpha = ops.drop(alpha, dropout, seed)
+    def pass_messages(self, adj: Adjacency, alpha: Tensor, x: Tensor) -> Tensor:
+        """The sum by PyG's own machinery, which looks for the call of `propagate` in this class."""
         pair, size = (x, x[: adj.num_dst]), (adj.num_src, adj.num_dst)
-        out = self.propagate(adj.edge_index, x=pair, alpha=adj.to_user_order(alpha), size=size)
-        if eps is not None:
-            out = out + (eps / adj.degree.clamp(min=1).unsqueeze(1)).unsqueeze(2) * x[: adj.num_dst]
-        return out
+        return self.propagate(adj.edge_index, x=pair, alpha=adj.to_user_order(alpha), size=size)
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return alpha.unsqueeze(-1) * x_j
 
     @property
-    def _is_watched(self) -> bool:
+    def is_watched(self) -> bool:
         on_message = self._message_forward_pre_hooks or self._message_forward_hooks
         on_propagate = self._propagate_forward_pre_hooks or self._propagate_forward_hooks
         return bool(self.explain or on_message or on_propagate)
 
     @property
-    def _drops_self_term(self) -> bool:
+    def drops_self_term(self) -> bool:
         return self.training and self.self_dropout > 0.0 and self.eps_logit is not None
 
-    def _attention_drop(self, like: Tensor) -> tuple[float, Tensor | None]:
+    def attention_drop(self, like: Tensor) -> tuple[float, Tensor | None]:
         dropout = self.dropout if self.training else 0.0
         return dropout, draw_seed(like.device) if dropout > 0.0 else None
 
-    def _self_drop(self, like: Tensor) -> tuple[float, Tensor | None]:
-        return (self.self_dropout, draw_seed(like.device)) if self._drops_self_term else (0.0, None)
+    def self_drop(self, like: Tensor) -> tuple[float, Tensor | None]:
+        return (self.self_dropout, draw_seed(like.device)) if self.drops_self_term else (0.0, None)
 
     def _structure(
         self,
@@ -397,29 +292,9 @@ def _targets(edges: Tensor, found: tuple[int, int | None]) -> int:
     return int(edges[1].max()) + 1 if edges.layout == torch.strided and edges.numel() else found[0]
 
 
-def _first(rows: Tensor, count: int) -> Tensor:
-    """A slice of everything would only cost a copy in the backward pass."""
-    return rows if rows.size(0) == count else rows[:count]
-
-
 def _linear(in_channels: int, out_channels: int) -> Linear:
     return Linear(in_channels, out_channels, bias=False, weight_initializer="glorot")
 
 
 def _parameter(*shape: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(shape))
-
-
-def _initialise(linear: Linear | None, x: Tensor) -> None:
-    """Give a lazy weight its shape now: the layer reads weights without calling the module."""
-    if linear is not None and is_uninitialized_parameter(linear.weight):
-        linear.initialize_parameters(linear, (x,))
-
-
-def _project(linear: Linear | None, x: Tensor, dropout: Dropout | None) -> Tensor:
-    assert linear is not None
-    _initialise(linear, x)
-    checks.width(x, linear.in_channels)
-    if x.layout == torch.sparse_csr:
-        return ops.sparse_project(x, linear.weight, *(dropout or (0.0, None)))
-    return ops.project(x, linear.weight)

@@ -265,6 +265,8 @@ _ZOO = {
     "cat-e-nsc": _conjoint("conjoint attention, explicit", "nsc", "explicit"),
     "gat-self": Entry("control: GAT with the self term alone", SelfTermSettings, _attention),
     "cat-i-zero": _conjoint("control: implicit", "zero", "implicit"),
+    "cat-i-random": _conjoint("control: implicit", "random", "implicit"),
+    "cat-e-random": _conjoint("control: explicit", "random", "explicit"),
     "cat-e-zero": _conjoint("control: explicit", "zero", "explicit"),
     "mf-only": _conjoint("control: structural attention alone", "mf", "structural"),
     "sc-only": _conjoint("control: structural attention alone", "sc", "structural"),

@@ -1,7 +1,7 @@
 """Structural interventions: scores for edges, learnt or computed outside the network."""
 
 from .base import Constant, EdgeScores, Intervention, align_scores
-from .computed import Computed, DiffusionSimilarity, SmoothedSimilarity, SpectralSimilarity
+from .computed import Computed, DiffusionSimilarity, RandomSimilarity, SmoothedSimilarity, SpectralSimilarity
 from .embedding import EmbeddingSimilarity
 from .factors import LowRank, MatrixFactorization, SelfExpression
 from .features import FeatureSimilarity
@@ -23,6 +23,7 @@ __all__ = [
     "MatrixFactorization",
     "NormalisedExpression",
     "NormalisedFactorization",
+    "RandomSimilarity",
     "SelfExpression",
     "Several",
     "SmoothedSimilarity",

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import InputError
 from .base import Constant, Intervention
-from .computed import DiffusionSimilarity, SmoothedSimilarity, SpectralSimilarity
+from .computed import DiffusionSimilarity, RandomSimilarity, SmoothedSimilarity, SpectralSimilarity
 from .factors import MatrixFactorization, SelfExpression
 from .features import FeatureSimilarity
 from .normalised import NormalisedExpression, NormalisedFactorization
@@ -31,6 +31,7 @@ class Kind:
     about: str
     make: Callable[[int, int, Choices], Intervention]  # nodes, classes, choices
     has: tuple[str, ...] = ()  # the choices that it has
+    control: bool = False  # knows nothing, on purpose
     learns: bool = False  # its temperature, unless told otherwise: nobody knows the scale beforehand
 
 
@@ -70,7 +71,8 @@ KINDS: dict[str, Kind] = {
     "mf": Kind("matrix factorisation", _factors(MatrixFactorization), ("rank",)),
     "sc": Kind("self-expression", _factors(SelfExpression), ("rank",)),
     "fs": Kind("feature similarity", lambda *_: FeatureSimilarity()),
-    "zero": Kind("every edge scored 0", lambda *_: Constant()),
+    "zero": Kind("every edge scored 0", lambda *_: Constant(), control=True),
+    "random": Kind("random scores", _computed(RandomSimilarity), TEMPERED, control=True),
     "spectral": Kind(
         "similarity of leading eigenvectors", _computed(SpectralSimilarity), ("rank", *TEMPERED)
     ),

@@ -185,6 +185,18 @@ class DiffusionSimilarity(Computed):
         return _cosine(adj, vectors)
 
 
+class RandomSimilarity(Computed):
+    """Numbers between -1 and 1 that mean nothing: a control. Whatever listens to it should learn not to."""
+
+    def __init__(self, temperature: float = 8.0, learn_temperature: bool = False, seed: int = 0) -> None:
+        super().__init__(temperature, learn_temperature)
+        self.seed = seed
+
+    def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
+        generator = torch.Generator().manual_seed(self.seed)
+        return (2.0 * torch.rand(adj.num_entries, generator=generator) - 1.0).to(adj.col.device)
+
+
 def _as_in_use(scores: Tensor, x: Tensor | None) -> Tensor:
     return scores if x is None else scores.to(device=x.device, dtype=x.dtype)
 
