@@ -269,6 +269,20 @@ def test_a_parquet_file_that_repeats_one_value_without_end(tmp_path: Path) -> No
         read_graph(path, features="degree:2", max_bytes=1_000_000)
 
 
+@pytest.mark.parametrize("stated", [-4, 63])
+def test_a_parquet_page_that_states_other_numbers_of_values(tmp_path: Path, stated: int) -> None:
+    """Taken at its word, the library ends the whole process: it reserves room for that many values."""
+    path = tmp_path / "e.parquet"
+    pl.DataFrame({"a": [1, 2, 3] * 5, "b": [2, 3, 1] * 5}).write_parquet(path, statistics=False)
+    whole = path.read_bytes()
+    count = b"\x15\x1e\x15"  # field 1 of a data page's header: 15 values, and what begins the next field
+    assert count in whole
+    zigzag = 2 * stated if stated >= 0 else -2 * stated - 1
+    path.write_bytes(whole.replace(count, bytes([0x15, zigzag, 0x15])))
+    with pytest.raises(InputError, match="is not a whole Parquet file"):
+        read_graph(path, features="degree:2")
+
+
 @pytest.mark.parametrize("compression", ["uncompressed", "snappy", "zstd", "gzip"])
 def test_the_stated_size_of_a_parquet_file_is_pyarrows(compression: str) -> None:
     import pyarrow.parquet

@@ -11,9 +11,9 @@ _MAGIC = b"PAR1"
 _DEEPEST = 32
 _MOST_PAGES = 1_000_000
 # Field numbers in parquet.thrift.
-_ROW_GROUPS, _COLUMNS, _META = 4, 1, 3
-_COMPRESSED_SIZE, _DATA_OFFSET, _DICTIONARY_OFFSET = 7, 9, 11
-_PAGE_UNPACKED, _PAGE_PACKED = 2, 3
+_ROWS, _ROW_GROUPS, _COLUMNS, _META, _GROUP_ROWS = 3, 4, 1, 3, 3
+_PATH, _VALUES, _COMPRESSED_SIZE, _DATA_OFFSET, _DICTIONARY_OFFSET = 3, 5, 7, 9, 11
+_PAGE_UNPACKED, _PAGE_PACKED, _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 2, 3, 5, 7, 8
 
 
 def unpacked_bytes(raw: bytes) -> int:
@@ -24,15 +24,26 @@ def unpacked_bytes(raw: bytes) -> int:
     if start < 4:
         raise ValueError("the footer is cut")
     footer, _ = _struct(raw, start)
-    total = walked = 0
+    total = walked = rows = 0
     for group in _list(footer, _ROW_GROUPS):
+        height = _count(group, _GROUP_ROWS)
+        rows += height
         for column in _list(group, _COLUMNS):
-            for unpacked in _pages(raw, column.get(_META)):
+            for unpacked in _pages(raw, column.get(_META), height):
                 total += unpacked
                 walked += 1
                 if walked > _MOST_PAGES:  # a footer may point at the same pages over and over
                     raise ValueError("there are too many pages")
+    if rows != _count(footer, _ROWS):
+        raise ValueError("the numbers of rows do not add up")
     return total
+
+
+def _count(struct: dict[int, Any], field: int) -> int:
+    found = struct.get(field)
+    if not isinstance(found, int) or found < 0:
+        raise ValueError("a number of values is damaged")
+    return found
 
 
 def _list(struct: dict[int, Any], field: int) -> list[dict[int, Any]]:
@@ -42,9 +53,14 @@ def _list(struct: dict[int, Any], field: int) -> list[dict[int, Any]]:
     return found
 
 
-def _pages(raw: bytes, meta: Any) -> Iterator[int]:
+def _pages(raw: bytes, meta: Any, height: int) -> Iterator[int]:
+    """The unpacked size of each page. The library reserves room for as many values as a page states, and ends
+    the process where there is none, so no page may state more than its column, nor a column than its rows."""
     if not isinstance(meta, dict):
         raise ValueError("the footer is damaged")
+    path, values = meta.get(_PATH), _count(meta, _VALUES)
+    if isinstance(path, list) and len(path) == 1 and values != height:  # in lists there may be more
+        raise ValueError("a column has another number of values than rows")
     offsets = [
         meta[f] for f in (_DICTIONARY_OFFSET, _DATA_OFFSET) if isinstance(meta.get(f), int) and meta[f] > 0
     ]
@@ -58,6 +74,10 @@ def _pages(raw: bytes, meta: Any) -> Iterator[int]:
         packed, unpacked = header.get(_PAGE_PACKED), header.get(_PAGE_UNPACKED)
         if not isinstance(packed, int) or not isinstance(unpacked, int) or packed < 0 or unpacked < 0:
             raise ValueError("a page header is damaged")
+        for field, most in ((_DATA_PAGE, values), (_DATA_PAGE_2, values), (_DICTIONARY_PAGE, unpacked)):
+            about = header.get(field)
+            if about is not None and not (isinstance(about, dict) and _count(about, 1) <= most):
+                raise ValueError("a page states more values than its column has")
         at += packed
         yield unpacked
 
