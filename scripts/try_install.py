@@ -119,9 +119,9 @@ def _try(case: str, package: Path, folder: Path, torch: str | None) -> str | Non
     listed = subprocess.run([str(python), "-m", "pip", "freeze"], capture_output=True, text=True).stdout
     wanted = {name.lower() for name, _ in _ranges()}
     versions = {
-        line.split("==")[0].lower(): line.split("==")[1]
+        line.split("==")[0].lower().replace("_", "-"): line.split("==")[1]
         for line in listed.splitlines()
-        if "==" in line and line.split("==")[0].lower() in wanted
+        if "==" in line and line.split("==")[0].lower().replace("_", "-") in wanted
     }
     print(json.dumps({"case": case, "trouble": trouble, "versions": versions}), flush=True)
     return trouble
