@@ -8,8 +8,8 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..store import StoredGraph
 
-# Bytes that METIS takes per entry and per node: fitted to its measured growth, see docs/scale.md.
-METIS_PER_ENTRY, METIS_PER_NODE = 48, 96
+# Bytes that METIS takes per entry and per node, from the growth of the process (docs/scale.md).
+METIS_PER_ENTRY, METIS_PER_NODE = 92, 200
 
 
 def metis_bytes(graph: StoredGraph) -> int:
