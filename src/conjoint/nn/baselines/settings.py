@@ -22,7 +22,8 @@ class Settings:
                 if value < 0:
                     raise InputError(f"{field.name}: {value}; choose 0 or more")
             elif field.type in (int, int | None):
-                checks.positive(**{field.name: value})
+                if not value == field.default == 0:  # what is off by default may be off
+                    checks.positive(**{field.name: value})
             elif field.name.endswith("dropout"):
                 checks.share(**{field.name: value})
 
