@@ -41,10 +41,15 @@ def test_an_intervention_by_name(own: list[str], ask: Callable[..., Any]) -> Non
     assert told["rows"][0]["model"] == "cat-e-smooth" and "choice" not in told
 
 
+def test_several_interventions_by_name(own: list[str], ask: Callable[..., Any]) -> None:
+    told = ask(*own, "--intervention", "smooth+mf", "--seeds", "1")
+    assert told["rows"][0]["model"] == "cat-i-smooth+mf"
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--intervention", "tea"), "--intervention tea: not known; choose one of mf"),
+        (("--intervention", "tea"), "--intervention tea: intervention 'tea' is not known; choose one of mf"),
         (("--intervention", "mf", "--model", "gat"), "give one of them"),
         (("--intervention", "auto", "--strategy", "implicit"), "tries both"),
         (("--intervention", "auto", "--resplit"), "--resplit"),

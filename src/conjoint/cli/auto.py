@@ -40,9 +40,10 @@ def name_model(options: argparse.Namespace) -> None:
         return
     from ..nn.interventions import catalogue
 
-    if options.intervention not in catalogue.KINDS:
-        known = ", ".join([*catalogue.KINDS, "auto"])
-        raise InputError(f"--intervention {options.intervention}: not known; choose one of {known}")
+    try:
+        catalogue.kinds(options.intervention)  # one, or several joined by a plus
+    except InputError as error:
+        raise InputError(f"--intervention {options.intervention}: {error}, or auto") from None
     options.model = f"cat-{LETTERS[options.strategy or 'implicit']}-{options.intervention}"
 
 
