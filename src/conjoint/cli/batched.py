@@ -17,7 +17,7 @@ from ..scale.choice import USABLE, Choice, available_memory, choose
 from ..scale.clusters import metis_bytes
 from ..scale.config import BatchConfig, batch_config_from, batch_config_to
 from ..scale.predictions import predicted_pieces, table_in_pieces, tabulated
-from ..scale.ranks import DEFAULT_TIMEOUT, Ranks, joined, restarted
+from ..scale.ranks import DEFAULT_TIMEOUT, Ranks, joined, own_device, restarted
 from ..scale.work import check_fit, fit_batches
 from ..store import StoredGraph, open_graph, stored_from
 from ..training import Fitted, Run, config_from, load_run, resume_run, start_run
@@ -99,6 +99,7 @@ def start(
         raise InputError(
             "--out is missing: ranks that are started again must find the run that they go on with"
         )
+    options.device = own_device(options.device)
     with joined(options.device, options.timeout or DEFAULT_TIMEOUT) as ranks:
         with ranks.together():
             stored = load_stored(plan) if graph is None or "folder" in plan.data else graph
@@ -116,6 +117,7 @@ def start(
 
 
 def resume(plan: Plan, out: Path, options: argparse.Namespace) -> None:
+    options.device = own_device(options.device)
     with joined(options.device, options.timeout or DEFAULT_TIMEOUT) as ranks:
         batch = batch_config_from(plan.batch, f"{out}: [origin.batch]")
         with ranks.together():

@@ -1,7 +1,7 @@
 """Batches of a stored graph: the k-th one of an epoch follows from (seed, epoch, k) alone."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,15 @@ class NodeBatch:
     weight: float  # sum of losses times it = estimate of the mean over all training nodes
     rows: Tensor  # global ids: field.n_id first, then what only the penalty reads
     sample: PenaltySample | None
+
+    def to(self, device: torch.device) -> "NodeBatch":
+        if device.type == "cpu":
+            return self
+        layers = {id(layer): layer.to(device) for layer in self.field.layers}  # they may be one and the same
+        field = Field(self.field.n_id.to(device), tuple(layers[id(layer)] for layer in self.field.layers))
+        moved = {name: getattr(self, name).to(device) for name in ("x", "pick", "labels", "rows")}
+        sample = None if self.sample is None else self.sample.to(device)
+        return replace(self, field=field, sample=sample, **moved)
 
 
 @dataclass(frozen=True, eq=False)

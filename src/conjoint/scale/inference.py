@@ -66,6 +66,7 @@ def infer(
     network = attention_network(model)
     was_training = network.training
     network.eval()
+    device = next(network.parameters()).device
     wanted = _needed(graph, targets, len(network.convs))
     places = Places(graph.num_nodes)
     try:
@@ -78,11 +79,13 @@ def infer(
                     with places:
                         field = neighbourhood(graph, ids, (ALL,), None, places)
                     adj, n_id = field.layers[0], field.n_id
-                    x = source.at(n_id.numpy())
+                    x = source.at(n_id.numpy()).to(device)
+                    if device.type != "cpu":
+                        adj, n_id = adj.to(device), n_id.to(device)
                     out = conv(x, adj, score=_structure(network, graph, adj, n_id, x if k == 0 else None))
                     graph.release()
                     if last:
-                        yield ids, out
+                        yield ids, out.cpu()
                         continue
                     out = ops.activate_and_drop(network.norms[k](out), network.activation, 0.0, None)
                     if store is None:
@@ -118,7 +121,7 @@ class _Hidden(_Rows):
         return found
 
     def write(self, ids: Array, out: Tensor) -> None:
-        self.values[self._place(ids)] = out.numpy()
+        self.values[self._place(ids)] = out.cpu().numpy()
         self.release()
 
     def _place(self, ids: Array) -> Array:
@@ -143,7 +146,9 @@ def _structure(
     if intervention is None:
         return None
     if x is None and not isinstance(intervention, LowRank):
-        x = graph.features(n_id.numpy())  # some scores compare input features, in every layer
+        x = graph.features(n_id.cpu().numpy()).to(
+            n_id.device
+        )  # some scores compare input features, in every layer
     return Structure(adj, intervention(adj, x, n_id))
 
 

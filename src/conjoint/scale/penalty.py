@@ -13,7 +13,7 @@ pairs of different draws estimates a product of two sums.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -35,6 +35,10 @@ class PenaltySample:
     groups: tuple[int, ...] | None  # sizes of the groups, in the order of `own`; None: each node is one
     total: int  # groups in the graph
     num_simple: int  # ||A||^2
+
+    def to(self, device: torch.device) -> "PenaltySample":
+        moved = {name: getattr(self, name).to(device) for name in ("own", "adj", "degree")}
+        return replace(self, **moved)
 
     @property
     def drawn(self) -> int:

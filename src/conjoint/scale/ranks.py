@@ -92,6 +92,7 @@ class Ranks:
         """Rows of all processes one after another, in the order of ranks. [n], [n, columns]"""
         if self.world == 1:
             return rows, values
+        device, rows, values = values.device, rows.cpu(), values.cpu()
         sizes = [int(size[0]) for size in self._numbers([float(len(rows))])]
         longest = max(sizes)
         with self.listening():
@@ -104,7 +105,8 @@ class Ranks:
             dist.all_gather(all_values, padded)
         pairs = zip(sizes, all_ids, all_values, strict=True)
         parts = [(found[:size], numbers[:size]) for size, found, numbers in pairs]
-        return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
+        found_rows, found_values = (torch.cat(list(some)) for some in zip(*parts, strict=True))
+        return found_rows.to(device), found_values.to(device)
 
     def mean(self, values: Tensor) -> Tensor:
         if self.world > 1:
@@ -156,13 +158,19 @@ def restarted() -> bool:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
+def own_device(device: str) -> str:
+    """Of several ranks on a machine with GPUs, each takes one."""
+    return f"cuda:{os.environ['LOCAL_RANK']}" if device == "cuda" and "LOCAL_RANK" in os.environ else device
+
+
 @contextlib.contextmanager
 def joined(device: str = "cpu", timeout: float = DEFAULT_TIMEOUT) -> Iterator[Ranks]:
     """The processes that torchrun started, found through its environment variables. Without it: this one."""
     if not launched() or int(os.environ["WORLD_SIZE"]) == 1:
         yield alone
         return
-    backend = "nccl" if device.startswith("cuda") else "gloo"
+    # On a GPU the gradients travel by nccl, small numbers and rows of V still by gloo.
+    backend = "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo"
     try:
         dist.init_process_group(backend, timeout=datetime.timedelta(seconds=timeout))
     except (RuntimeError, ValueError) as error:

@@ -22,6 +22,7 @@ from ..store import StoredGraph
 from ..training.config import TrainConfig
 from ..training.epochs import OnEpoch, State, Work, must_be_finite, train_epochs
 from ..training.fitted import Fitted
+from ..training.inputs import device_of
 from ..training.optimizer import RowAdam, parameter_groups
 from ..training.runs import Run
 from ..training.runs.checkpoint import Progress
@@ -136,6 +137,7 @@ class _Trainer:
         if self.factors is not None:
             self.factors.requires_grad_(False)  # its gradient is made row by row
         self.module = ranks.wrap(model)
+        self.device = device_of(model)
 
     def step_through(self, epoch: int) -> dict[str, Any]:
         """One pass over all batches. Losses are means over the batches' estimates."""
@@ -160,8 +162,9 @@ class _Trainer:
         rows, grads, losses = [], [], np.zeros(3)
         with averaged_statistics(self.model, len(batches), ranks) as next_batch:
             for k, batch in enumerate(batches):
+                batch = batch.to(self.device)
                 next_batch()
-                seed_words([self.config.seed, epoch, batch.number, 2])
+                seed_words([self.config.seed, epoch, batch.number, 2], self.device)
                 leaf = None
                 if self.factors is not None:
                     leaf = self.factors[batch.rows].requires_grad_()
@@ -199,7 +202,7 @@ class _Trainer:
         if leaf is not None and batch.sample is not None and self.model.intervention is not None:
             penalty = estimate(self.model.intervention, leaf, batch.sample)
         total = prediction + self.config.penalty_weight * penalty
-        parts = torch.stack([total, prediction, penalty]).detach().double().numpy()
+        parts = torch.stack([total, prediction, penalty]).detach().double().cpu().numpy()
         if leaf is not None and batch.sample is not None:
             given = self.config.structural_weight_decay
             decay = self.config.weight_decay if given is None else given
