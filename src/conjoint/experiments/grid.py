@@ -1,4 +1,4 @@
-"""The grids of `paper.toml` and `robustness.toml`: from an experiment's name to the list of its runs."""
+"""The grids in the TOML files beside this one: from an experiment's name to the list of its runs."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -13,6 +13,9 @@ from .axis import Axis
 from .controls import CONTROLS
 from .settings import paper_settings
 from .spec import RunSpec
+
+
+FILES = ("paper.toml", "robustness.toml", "recipe.toml")
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,17 @@ def experiment(name: str, quick: bool = False) -> Experiment:
 
 
 def experiment_names() -> list[str]:
-    return [*paper()["experiments"], *_read("robustness.toml")["experiments"]]
+    return list(_section("experiments"))
 
 
 def paper() -> dict[str, Any]:
     """`paper.toml` as it stands."""
     return _read("paper.toml")
+
+
+def _section(name: str) -> dict[str, Any]:
+    """A section of all files together."""
+    return {key: value for file in FILES for key, value in _read(file).get(name, {}).items()}
 
 
 @cache
@@ -79,15 +87,14 @@ def published(table: str, model: str, dataset: str) -> tuple[float, float] | Non
 
 
 def _about(name: str) -> dict[str, Any]:
-    known = {**paper()["experiments"], **_read("robustness.toml")["experiments"]}
+    known = _section("experiments")
     if name not in known:
         raise InputError(f"experiment {name!r} is not known; choose one of {', '.join(known)}")
     return known[name]
 
 
 def _models(named: str | list[str]) -> list[str]:
-    groups = {**paper()["groups"], **_read("robustness.toml")["groups"]}
-    return groups[named] if isinstance(named, str) else named
+    return _section("groups")[named] if isinstance(named, str) else named
 
 
 def _expand(cell: Mapping[str, Any], axis: Axis | None, keep: Mapping[str, Any]) -> Iterator[RunSpec]:
@@ -112,7 +119,7 @@ def _expand(cell: Mapping[str, Any], axis: Axis | None, keep: Mapping[str, Any])
                 split_settings=cell.get("split_settings", {}) | level.get("split_settings", {}),
                 seed=seed,
                 rule=cell.get("rule", "val-loss"),
-                model_settings=usual.model | cell.get("model", {}),
+                model_settings=usual.model | cell.get("model", {}) | level.get("model_settings", {}),
                 train_settings=train | keep.get("train", {}),
                 variant=cell.get("variant", {}) | level.get("variant", {}),
             )
