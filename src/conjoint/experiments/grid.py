@@ -14,7 +14,6 @@ from .controls import CONTROLS
 from .settings import paper_settings
 from .spec import RunSpec
 
-
 FILES = ("paper.toml", "robustness.toml", "recipe.toml")
 
 
