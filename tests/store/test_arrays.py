@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conjoint.errors import InputError
-from conjoint.store.arrays import Mapped, NpyWriter, create
+from conjoint.store.arrays import Mapped, NpyWriter, create, gather
 
 
 def test_pieces_become_one_file_that_numpy_reads(tmp_path: Path) -> None:
@@ -44,6 +44,25 @@ def resident(path: Path) -> int:
         elif inside and line.startswith("Rss:"):
             total += 1024 * int(line.split()[1])
     return total
+
+
+def test_rows_far_apart_do_not_make_the_whole_file_resident(tmp_path: Path) -> None:
+    made = create(tmp_path / "x.npy", (200_000, 8), np.float32)
+    made.values[:] = np.arange(200_000)[:, None]
+    made.release()
+    index = np.random.default_rng(0).integers(0, 200_000, 5000)
+    most = 0
+
+    def release() -> None:
+        nonlocal most
+        most = max(most, resident(tmp_path / "x.npy"))
+        made.release()
+
+    found = gather(made.values, index, release, window=1 << 20)
+    assert np.array_equal(found[:, 0], index)
+    if Path("/proc/self/smaps").exists():
+        assert 0 < most <= 2 << 20  # a window of 1 MB and what the system maps around it, of 6.4 MB
+    assert np.array_equal(gather(made.values, index, made.release)[:, 3], index)
 
 
 def test_written_values_survive_the_release_of_their_pages(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from ..nn.cat import CAT
 from ..nn.interventions import Intervention, LowRank
 from ..nn.model import NodeModel
 from ..store import StoredGraph
-from ..store.arrays import create
+from ..store.arrays import create, gather
 from .sampling import ALL, Places, draw, neighbourhood
 
 Array = npt.NDArray[Any]
@@ -116,7 +116,7 @@ class _Hidden(_Rows):
         self.values, self.ids, self.release = values, ids, release
 
     def at(self, ids: Array) -> Tensor:
-        found = torch.from_numpy(self.values[self._place(ids)])
+        found = torch.from_numpy(gather(self.values, self._place(ids), self.release))
         self.release()
         return found
 

@@ -34,7 +34,7 @@ def draw(graph: StoredGraph, nodes: Array, most: int, rng: np.random.Generator |
         wide = np.repeat(degree, count)
         by_chance = np.repeat(crowded, count)
         offset[by_chance] = rng.integers(0, wide[by_chance])
-    col = graph.col[np.repeat(graph.rowptr[nodes], count) + offset].astype(np.int64)
+    col = graph.speakers(np.repeat(graph.rowptr[nodes], count) + offset)
     return Drawn(rowptr, col, offset, degree)
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import mmap
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from ..errors import InputError, StorageError
 
 Array = npt.NDArray[Any]
+WINDOW_BYTES = 256 << 20
 
 
 class NpyWriter:
@@ -91,6 +93,24 @@ class Mapped:
         """The process holds no page of it any more; what is still wanted comes back from the page cache."""
         if hasattr(self._map, "madvise"):
             self._map.madvise(mmap.MADV_DONTNEED)
+
+
+def gather(values: Array, index: Array, release: Callable[[], None], window: int = WINDOW_BYTES) -> Array:
+    """`values[index]` of a mapped array, holding at most `window` bytes of the file at a time.
+
+    Rows that lie far apart bring in a page each, and the system maps neighbouring pages along with it: taken
+    at once, a few per cent of the rows make most of the file resident.
+    """
+    if values.nbytes <= window:
+        return values[index]
+    out = np.empty((len(index), *values.shape[1:]), values.dtype)
+    block = np.asarray(index) // max(1, window // (values.nbytes // len(values)))
+    order = np.argsort(block, kind="stable")
+    ends = np.flatnonzero(np.diff(block[order])) + 1
+    for some in np.split(order, ends):
+        out[some] = values[index[some]]
+        release()
+    return out
 
 
 def create(path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Mapped:

@@ -18,7 +18,7 @@ from ..data.splits import Split, build_split
 from ..errors import InputError
 from ..graph.adjacency import adjacency
 from ..graph.sparse import rows
-from .arrays import Mapped
+from .arrays import Mapped, gather
 from .manifest import MANIFEST, read_manifest
 
 Array = npt.NDArray[Any]
@@ -75,7 +75,11 @@ class StoredGraph:
         """Their rows of x, in memory. [len(nodes), features] float32"""
         if isinstance(self.x, Tensor):
             return rows(self.x, torch.from_numpy(np.asarray(nodes, dtype=np.int64)))
-        return torch.from_numpy(np.ascontiguousarray(self.x[nodes], dtype=np.float32))
+        return torch.from_numpy(np.ascontiguousarray(gather(self.x, nodes, self.release), dtype=np.float32))
+
+    def speakers(self, places: Array) -> Array:
+        """Entries of `col` as int64. [len(places)]"""
+        return gather(self.col, places, self.release).astype(np.int64)
 
     def release(self) -> None:
         """Give mapped pages back. Without it a pass over the graph would leave all of it resident."""
