@@ -14,6 +14,7 @@ from conjoint.nn import ops
 from conjoint.nn.cat import CAT
 from conjoint.nn.interventions import Intervention, MatrixFactorization, SelfExpression
 from conjoint.nn.randomness import draw_seed
+from conjoint.products import steady_products
 
 from .graphs import Case
 
@@ -96,14 +97,15 @@ def ours(case: Case, kind: str = "mf", *, field: bool = False) -> Step:
     x = case.x if cut is None else rows(case.x, cut.n_id)
 
     def step() -> None:
-        optimizer.zero_grad(set_to_none=True)
-        if cut is None:
-            logits, penalty = model.predict_and_penalise(x, whole)
-            logits = logits[case.train]
-        else:
-            logits, penalty = model.predict_and_penalise(x, cut, whole)
-        (F.cross_entropy(logits, labels) + 0.01 * penalty).backward()
-        optimizer.step()
+        with steady_products(nodes):  # as `fit` does it
+            optimizer.zero_grad(set_to_none=True)
+            if cut is None:
+                logits, penalty = model.predict_and_penalise(x, whole)
+                logits = logits[case.train]
+            else:
+                logits, penalty = model.predict_and_penalise(x, cut, whole)
+            (F.cross_entropy(logits, labels) + 0.01 * penalty).backward()
+            optimizer.step()
 
     return step
 

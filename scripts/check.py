@@ -15,7 +15,7 @@ CHECKS = (
 
 
 # As `import conjoint` does, but before any test imports torch: waiting threads sleep soon on a busy machine.
-os.environ.setdefault("GOMP_SPINCOUNT", "500")
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 
 def main() -> int:

@@ -182,7 +182,7 @@ class CAT(NodeModel):
         if perturb is None:  # the passes take their steps along the edges side by side
             layers = self._layers(x, graph)
             each = [self._logits(x, layers, structure) for _ in range(passes)]
-            spread = torch.stack(each)
+            spread = each[0].unsqueeze(0) if passes == 1 else torch.stack(each)
             if self.propagate:
                 spread = self._spread(torch.stack(each, dim=1), layers[-1], structure).transpose(0, 1)
             return spread, self._penalty_of(graph, whole, structure)

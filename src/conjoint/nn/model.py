@@ -44,7 +44,7 @@ class NodeModel(nn.Module):
         `whole` is the whole graph where `graph` is only a field of it: the penalty always covers all of it.
         """
         logits, penalty = self.predict_often(x, graph, whole)
-        return logits[0], penalty
+        return logits.squeeze(0), penalty
 
     def predict_often(
         self, x: Tensor, graph: Any, whole: Any = None, passes: int = 1, perturb: Perturb | None = None

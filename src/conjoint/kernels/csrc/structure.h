@@ -1,13 +1,13 @@
 /* Structural scores <left_i, right_j> per entry, and sums of rows over entries (their gradient, and A V). */
 
 /* Ranks that are compiled as constants, so that their short loops are unrolled. */
-#define BY_RANK(call)           \
-    switch (rank) {             \
-        case 3: call(3); break; \
-        case 6: call(6); break; \
-        case 7: call(7); break; \
-        case 8: call(8); break; \
-        default: call(rank);    \
+#define BY_RANK(constant, any)      \
+    switch (rank) {                 \
+        case 3: constant(3); break; \
+        case 6: constant(6); break; \
+        case 7: constant(7); break; \
+        case 8: constant(8); break; \
+        default: any(rank);         \
     }
 
 /* Rows from this many numbers on are worth asking for early. */
@@ -30,9 +30,9 @@ EXPORT void NAME(edge_dot)(const ix *rowptr, const ix *col, ix rows, ix rank, co
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
-#define CALL(n) edge_dot_chunk(rowptr, col, begin, end, left, right, out, n)
-        BY_RANK(CALL)
-#undef CALL
+#define ANY(n) edge_dot_chunk(rowptr, col, begin, end, left, right, out, n)
+        BY_RANK(ANY, ANY)
+#undef ANY
     }
 }
 
@@ -59,6 +59,30 @@ ALWAYS_INLINE void sum_rows_chunk(const ix *rowptr, const ix *other, const ix *p
     }
 }
 
+/* The same for a rank that is a small constant: the sum stays in registers. */
+ALWAYS_INLINE void sum_short_rows(const ix *rowptr, const ix *other, const ix *perm, ix begin, ix end, const real *value,
+                                  const uint8_t *simple, const real *x, ix add, real *out, ix rank) {
+    for (ix i = begin; i < end; i++) {
+        real *to = out + i * rank, sum[LANES];
+        double total[LANES] = {0};
+        ix last = rowptr[i + 1], terms = last - rowptr[i];
+        for (ix c = 0; c < rank; c++) sum[c] = add ? to[c] : (real)0;
+        for (ix k = rowptr[i]; k < last;) {
+            ix stop = smaller(k + LONG_RUN, last);
+            for (; k < stop; k++) {
+                ix p = perm != NULL ? perm[k] : k;
+                real weight = value != NULL ? value[p] : (real)1;
+                const real *from = x + other[k] * rank;
+                if (simple != NULL && !simple[p]) continue;
+                for (ix c = 0; c < rank; c++) sum[c] += weight * from[c];
+            }
+            if (terms > LONG_RUN)
+                for (ix c = 0; c < rank; c++) total[c] += (double)sum[c], sum[c] = 0;
+        }
+        for (ix c = 0; c < rank; c++) to[c] = terms > LONG_RUN ? (real)total[c] : sum[c];
+    }
+}
+
 /* out_i = (with `add`: +=) sum over k in row i of value[p] x[other[k]], where p = perm[k], or k without a perm. No
  * value: 1. With `simple` only over the entries that are. */
 EXPORT void NAME(sum_rows)(const ix *rowptr, const ix *other, const ix *perm, ix rows, ix rank, const real *value,
@@ -67,9 +91,11 @@ EXPORT void NAME(sum_rows)(const ix *rowptr, const ix *other, const ix *perm, ix
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
-#define CALL(n) sum_rows_chunk(rowptr, other, perm, begin, end, value, simple, x, add, out, n)
-        BY_RANK(CALL)
-#undef CALL
+#define SHORT(n) sum_short_rows(rowptr, other, perm, begin, end, value, simple, x, add, out, n)
+#define LONG(n) sum_rows_chunk(rowptr, other, perm, begin, end, value, simple, x, add, out, n)
+        BY_RANK(SHORT, LONG)
+#undef SHORT
+#undef LONG
     }
 }
 
