@@ -121,6 +121,21 @@ def test_a_graph_without_features_or_classes_is_refused() -> None:
         zoo.input_features("gcn", Data(edge_index=torch.zeros(2, 0, dtype=torch.long)))
 
 
+def test_a_plus_joins_interventions(data: Data) -> None:
+    assert data.x is not None and data.edge_index is not None
+    model = build("cat-e-smooth+mf", rank=3, temperature=2.0)
+    assert model.intervention.names == ["smooth", "mf"]
+    assert model.intervention.each[1].factors.shape == (NODES, 3)
+    graph = model.prepare(data.edge_index, NODES)
+    logits, penalty = model.predict_and_penalise(data.x, graph)
+    assert logits.shape == (NODES, CLASSES) and float(penalty.detach()) > 0.0
+    assert set(zoo.settings_of("cat-i-fs+zero")) == set(zoo.settings_of("gat-self"))
+    with pytest.raises(InputError, match="intervention 'smoth' is not known"):
+        build("cat-e-mf+smoth")
+    with pytest.raises(InputError, match="names one twice"):
+        build("cat-e-mf+mf")
+
+
 def test_settings_can_be_listed_for_every_name() -> None:
     for name in NAMES:
         defaults = zoo.settings_of(name)

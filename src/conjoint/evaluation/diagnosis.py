@@ -79,7 +79,8 @@ def diagnose(
     judged = once[(known[row[once]] >= 0) & (known[col[once]] >= 0)]
     same = known[row[judged]] == known[col[judged]]
     classes = len(getattr(data, "class_names", None) or []) or int(data.y.max()) + 1
-    names = [name for name in catalogue.KINDS if name != "zero"] if interventions is None else interventions
+    meant = [name for name, kind in catalogue.KINDS.items() if not kind.control]
+    names = meant if interventions is None else interventions
     evidence = [_evidence(name, adj, x, classes, judged, same, seed) for name in names]
     ends = np.concatenate([row[once], col[once]])
     count = np.bincount(ends, minlength=nodes)

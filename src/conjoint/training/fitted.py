@@ -89,4 +89,9 @@ def result_row(fitted: Fitted, predicted: Tensor, y: Tensor, split: Split) -> di
     for part, nodes in parts.items():
         row[f"{part}_accuracy"] = accuracy(y[nodes].numpy(), predicted[nodes].numpy())
     row["test_macro_f1"] = macro_f1(y[test].numpy(), predicted[test].numpy())
+    layers = fitted.model.intervention_weights()
+    if layers and len(layers[0].keys() - {"features"}) > 1:  # several were weighed against each other
+        row["intervention_weights"] = [
+            {name: round(float(heads.mean()), 4) for name, heads in layer.items()} for layer in layers
+        ]
     return row
