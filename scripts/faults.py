@@ -1,8 +1,9 @@
 """The long version of the fault suite, with a summary: kills, faults, inputs, steps.
 
     python scripts/faults.py --out results/reliability.json
+    python scripts/faults.py --summary        what the files in results/ say
 
-Some twenty minutes on one core. The inputs are those of `scripts/fuzz.py`, whose own file is read.
+Some ten minutes on one core. The inputs are those of `scripts/fuzz.py`, whose own file is read.
 """
 
 import argparse
@@ -29,13 +30,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the kills")
     parser.add_argument("--fuzz", type=Path, default=ROOT / "results" / "fuzz.json", help="counts of fuzz.py")
     parser.add_argument("--out", type=Path, help="JSON file for the summary")
+    parser.add_argument("--summary", action="store_true", help="do nothing, print what was done last")
     options = parser.parse_args()
+    if options.summary:
+        kept = options.out or ROOT / "results" / "reliability.json"
+        return _tell(json.loads(kept.read_text()), _inputs(options.fuzz))
     began = time.perf_counter()
     summary: dict[str, Any] = {
         "kills": _json("faults.kills", "--kills", options.kills, "--seed", options.seed),
         "leaks": _json("faults.leaks", "--steps", options.steps),
         "faults": _faults(),
-        "inputs": _inputs(options.fuzz),
     }
     summary["seconds"] = round(time.perf_counter() - began, 1)
     summary["commit"] = _commit()
@@ -43,7 +47,11 @@ def main() -> int:
         beside = options.out.with_name(f".{options.out.name}.tmp")
         beside.write_text(json.dumps(summary, indent=1) + "\n")
         os.replace(beside, options.out)
-    kills, faults, inputs, leaks = (summary[name] for name in ("kills", "faults", "inputs", "leaks"))
+    return _tell(summary, _inputs(options.fuzz))
+
+
+def _tell(summary: dict[str, Any], inputs: dict[str, Any]) -> int:
+    kills, faults, leaks = (summary[name] for name in ("kills", "faults", "leaks"))
     print(f"{kills['kills']} kills (seed {kills['seed']}), {len(kills['lost'])} with something lost")
     print(f"{faults['tried']} faults tried, {faults['failed']} with something lost")
     print(f"{inputs['inputs']} damaged inputs, {inputs['finds']} with anything but a value or one line")

@@ -9,7 +9,7 @@ import pytest
 
 from faults.program import ENVIRONMENT
 
-KILLS = 16
+KILLS = 12
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the trials fork their children")

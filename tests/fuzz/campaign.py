@@ -46,7 +46,7 @@ class Tally:
     refusals: int = 0  # inputs refused in one line
     different_refusals: int = 0
     seconds: float = 0.0
-    slowest: float = 0.0
+    slowest: float = 0.0  # seconds of processor time
     lines: int = 0  # lines of conjoint that were reached
     bred: int = 0  # inputs that reached a new one
     grown_mib: float = 0.0
@@ -130,7 +130,7 @@ def _counted(
     messages: Counter[str],
     keep_going: bool,
 ) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         message = try_one(reader, raw, folder, chance)
     except KeyboardInterrupt:
@@ -142,7 +142,7 @@ def _counted(
         tally.finds.append({"error": f"{type(error).__name__}: {error!s:.300}", "input": f"{raw!r:.4000}"})
         message = ""
     tally.inputs += 1
-    tally.slowest = max(tally.slowest, time.perf_counter() - began)
+    tally.slowest = max(tally.slowest, time.process_time() - began)
     if message is None:
         tally.values += 1
     elif message:
