@@ -54,9 +54,11 @@ class Places:
 
     def add(self, ids: Array) -> Array:
         """Number those that have no number yet; they are returned, sorted."""
-        new = np.unique(ids[self._place[ids] < 0])
-        self.append(new)
-        return new
+        new = np.sort(ids[self._place[ids] < 0])  # many times faster than np.unique, which hashes
+        first = np.ones(len(new), dtype=bool)
+        np.not_equal(new[1:], new[:-1], out=first[1:])
+        self.append(new[first])
+        return new[first]
 
     def append(self, ids: Array) -> None:
         """Number these, all of them new, in this order."""
