@@ -148,7 +148,7 @@ def _limits(case: str, torch: str | None) -> str:
 
 def _padded(version: str) -> str:
     """1.26 means 1.26.0, the first of its line."""
-    return version if version.count(".") >= 2 else f"{version}.*"
+    return version if version.count(".") >= 2 else f"{version}.0"
 
 
 def _run(command: Sequence[str], folder: Path, environment: dict[str, str] | None = None) -> None:
