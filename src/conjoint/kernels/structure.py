@@ -108,11 +108,11 @@ class _EdgeTotal(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
-        factors, heard, simple, *back = ctx.saved_tensors
+        factors, heard, simple, back_rowptr, back_row, back_perm = ctx.saved_tensors
         if ctx.symmetric:
             return heard * (2.0 * grad), *(None,) * 7
         targets = factors[: heard.size(0)].contiguous()
-        d_factors = _sum_rows(*back, None, simple, targets)
+        d_factors = _sum_rows(back_rowptr, back_row, back_perm, None, simple, targets)
         d_factors[: heard.size(0)] += heard
         return d_factors * grad, *(None,) * 7
 
