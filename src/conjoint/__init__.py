@@ -10,9 +10,9 @@ from .errors import ConjointError, InputError
 os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")
 # Large tensors on large pages: a fresh half-gigabyte costs a fifth. torch reads it at its first tensor.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
-# Threads that wait for each other should sleep soon: libgomp's 300 000 turns make a step many times slower where
-# other programs want the cores too. Much fewer turns would put them to sleep between the kernels of one step, and
-# waking them costs more than a small kernel takes. libgomp reads it when torch is imported.
+# Threads that wait for each other should sleep soon: libgomp's 300 000 turns make a step many times slower
+# where other programs want the cores too. Far fewer turns would put them to sleep between the kernels of one
+# step, and waking them costs more than a small kernel takes. libgomp reads it when torch is imported.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 if TYPE_CHECKING:
