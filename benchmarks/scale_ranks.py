@@ -67,7 +67,7 @@ def throughput(scratch: Path) -> dict[str, Any]:
 def kill(scratch: Path) -> dict[str, Any]:
     """Four workers, one of them killed in the middle of an epoch; against a run that nobody disturbed."""
     graph, home = graph_in(scratch), scratch / "ranks"
-    more = ("--save-every", "0")
+    more = ("--save-every", "0", "--timeout", "90")
     calm = [*train_command(4, graph, home / "calm", 6), *more]
     subprocess.run(calm, check=True, env=_environment(), stdout=subprocess.DEVNULL)
     out = home / "killed"

@@ -67,7 +67,7 @@ class Ranks:
         except RuntimeError as error:
             if self.world == 1 or not dist.is_initialized():
                 raise
-            said = (str(error).splitlines() or ["no answer"])[0].rpartition("] ")[2]
+            said = (str(error).splitlines() or ["no answer"])[0].partition(". This is typically")[0]
             raise PeerLost(
                 f"rank {self.rank} of {self.world}: another rank has gone or is late ({said}); see its own "
                 "message, and start all ranks again with the same --out to go on"
@@ -163,6 +163,17 @@ def own_device(device: str) -> str:
     return f"cuda:{os.environ['LOCAL_RANK']}" if device == "cuda" and "LOCAL_RANK" in os.environ else device
 
 
+def _init(backend: str, timeout: datetime.timedelta) -> None:
+    """As torch does it from the environment, but with addresses of its own for each start.
+
+    The launcher's store outlives the processes: after a restart they would find the addresses of the dead.
+    """
+    store, rank, world = next(iter(dist.rendezvous("env://", timeout=timeout)))
+    store.set_timeout(timeout)
+    fresh = dist.PrefixStore(f"conjoint/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    dist.init_process_group(backend, store=fresh, rank=rank, world_size=world, timeout=timeout)
+
+
 @contextlib.contextmanager
 def joined(device: str = "cpu", timeout: float = DEFAULT_TIMEOUT) -> Iterator[Ranks]:
     """The processes that torchrun started, found through its environment variables. Without it: this one."""
@@ -172,7 +183,7 @@ def joined(device: str = "cpu", timeout: float = DEFAULT_TIMEOUT) -> Iterator[Ra
     # On a GPU the gradients travel by nccl, small numbers and rows of V still by gloo.
     backend = "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo"
     try:
-        dist.init_process_group(backend, timeout=datetime.timedelta(seconds=timeout))
+        _init(backend, datetime.timedelta(seconds=timeout))
     except (RuntimeError, ValueError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
