@@ -61,12 +61,16 @@ def work(options: argparse.Namespace) -> None:
         label = int(opened.data.y[node])
         known = opened.class_names[label] if label >= 0 else None
         document = {"node": opened.data.node_ids[node], "label": known, **verdict, "neighbours": rows}
+        document["listens_to"] = _listens_to(opened)
         print_json({"run": str(opened.run.path), **document, "plot": options.plot})
         return
     print(
         f"{clean(options.node)}: predicted {clean(verdict['predicted'])} ({verdict['probability']:.2f}), "
         f"{len(ids)} neighbours, itself included\n"
     )
+    for layer, shares in enumerate(_listens_to(opened), start=1):
+        told = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
+        print(f"layer {layer} listens to {told}" + ("\n" if layer == len(attention) else ""))
     numbers = [name for name in rows[0] if name not in ("id", "class")]
     shown = [row | {name: f"{row[name]:.3f}" for name in numbers} for row in rows[: max(options.rows, 0)]]
     print(table(shown, right=numbers))
@@ -74,6 +78,14 @@ def work(options: argparse.Namespace) -> None:
         print(f"... {len(rows) - len(shown)} more; --rows shows them")
     if options.plot:
         print(f"\npicture: {clean(options.plot)}")
+
+
+def _listens_to(opened: "Opened") -> list[dict[str, float]]:
+    """What the layers learnt to weigh: shares where strategies mix, factors of scores otherwise."""
+    layers = opened.model.intervention_weights()
+    if layers and len(layers[0]) == 1:  # one score, taken as it is: nothing was weighed
+        return []
+    return [{name: float(heads.mean()) for name, heads in layer.items()} for layer in layers]
 
 
 def _row_of(name: str, opened: "Opened") -> int:
