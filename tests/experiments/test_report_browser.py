@@ -67,7 +67,8 @@ def test_it_renders(browser: Any) -> None:
     assert browser.title == "Conjoint attention, re-measured"
     assert "85.38 ± 0.16" in column(browser, 2)
     pictures = browser.find_elements(By.CSS_SELECTOR, "figure img")
-    assert len(pictures) == 7
+    assert len(pictures) >= 7  # at least a figure for each kind of experiment
+    assert len(pictures) == len(browser.find_elements(By.CSS_SELECTOR, "figure"))
     for image in pictures:
         assert browser.execute_script("return arguments[0].complete && arguments[0].naturalWidth > 0", image)
 
