@@ -70,7 +70,7 @@ def work(options: argparse.Namespace) -> None:
     if options.json:
         print_json(about)
         return
-    for note in made.notes:
+    for note in () if silent else made.notes:
         say(clean(note))
     print(
         f"{clean(options.out)}: {made.nodes} nodes, {made.entries // 2} edges, {made.features} features, "
