@@ -65,8 +65,8 @@ def main() -> None:
         ]
         print(
             f"{name:22} whole {1e3 * whole:6.1f} ms x{ratios[0]:.2f}  field {1e3 * part:6.1f} ms "
-            f"x{ratios[1]:.2f}  prepared in {1e3 * preparing[name]:6.1f} ms: {preparing[name] / whole:.1f} or "
-            f"{preparing[name] / part:.1f} steps"
+            f"x{ratios[1]:.2f}  prepared in {1e3 * preparing[name]:6.1f} ms: "
+            f"{preparing[name] / whole:.1f} or {preparing[name] / part:.1f} steps"
         )
 
 
