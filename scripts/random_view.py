@@ -24,7 +24,10 @@ def main() -> None:
     options = parser.parse_args()
     for start in ("cat-i-", "cat-e-"):
         for name in options.interventions:
-            alone = [spec(start + name, seed) for seed in range(options.seeds)]
+            # A second score that is the same for every edge changes no softmax, but it lets the network
+            # choose how sharply to follow the first one, as it may beside the random scores.
+            neutral = "+zero" if start == "cat-e-" else ""
+            alone = [spec(start + name + neutral, seed) for seed in range(options.seeds)]
             beside = [spec(f"{start}{name}+random", seed) for seed in range(options.seeds)]
             rows = run([*alone, *beside], options.out)
             print(compare(rows[: options.seeds], rows[options.seeds :]), flush=True)
@@ -53,7 +56,7 @@ def compare(alone: list[dict[str, Any]], beside: list[dict[str, Any]]) -> str:
         statistics.mean(row["intervention_weights"][layer]["random"] for row in beside) for layer in range(2)
     ]
     return (
-        f"{alone[0]['model']:16} {means[0]:.1f} alone, {means[1]:.1f} with random scores: costs "
+        f"{alone[0]['model']:19} {means[0]:.1f} alone, {means[1]:.1f} with random scores: costs "
         f"{statistics.mean(cost):.2f} ± {error:.2f} points; the random view weighs {weights[0]:.3f} "
         f"in the first layer, {weights[1]:.3f} in the second"
     )
