@@ -10,7 +10,11 @@ SEED = torch.tensor([77])
 STRATEGIES = ("feature", "implicit", "explicit", "explicit by head")
 
 
-@pytest.mark.parametrize("shape", [(1, 7), (3, 20), (8, 8)])
+# Up to eight channels a head is one vector (csrc/narrow.h), with special forms for the shapes of the paper.
+SHAPES = [(1, 7), (1, 8), (3, 20), (3, 5), (8, 3), (8, 8), (16, 1), (17, 2)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_a_whole_layer_equals_its_definition(graph: str, strategy: str, shape: tuple[int, int]) -> None:
@@ -29,7 +33,7 @@ def test_a_whole_layer_equals_its_definition(graph: str, strategy: str, shape: t
     )
 
 
-@pytest.mark.parametrize("shape", [(1, 7), (3, 20), (8, 8)])
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_merged_heads(graph: str, dropout: float, shape: tuple[int, int]) -> None:
@@ -37,6 +41,24 @@ def test_merged_heads(graph: str, dropout: float, shape: tuple[int, int]) -> Non
     heads = shape[0]
     vectors = (numbers(*shape, seed=2), numbers(*shape, seed=3), None, None, None, numbers(heads, seed=7))
     check(Layer(adj, dropout, merge=True), numbers(adj.num_src, *shape, seed=1), *vectors)
+
+
+def test_heads_may_share_their_mix_and_epsilon() -> None:
+    adj = GRAPHS["rectangular"]()
+    vectors = (numbers(4, 5, seed=2), numbers(4, 5, seed=3), None, numbers(adj.num_entries, seed=5))
+    shared = (numbers(1, 2, seed=6), numbers(1, seed=7))
+    check(Layer(adj, 0.5), numbers(adj.num_src, 4, 5, seed=1), *vectors, *shared)
+
+
+def test_a_row_that_is_not_a_number_stays_alone() -> None:
+    """Short rows are read with some of what follows them, which must not leak into the result."""
+    adj = GRAPHS["rectangular"]()
+    heard = set(adj.col[adj.row == 0].tolist())
+    broken = next(node for node in range(adj.num_src) if node not in heard and node)
+    x = numbers(adj.num_src, 1, 7, seed=1)
+    x[broken] = float("nan")
+    alpha = numbers(adj.num_entries, 1, seed=2)
+    assert ops.aggregate(adj, alpha, x)[0].isfinite().all()
 
 
 @pytest.mark.parametrize("learns", range(4))

@@ -11,7 +11,7 @@ from torch_geometric.typing import OptTensor, Size
 
 from ..errors import InputError
 from ..graph.adjacency import Adjacency, adjacency
-from . import checks, orders
+from . import checks, orders, reference
 from .attention import ConjointAttention, Structure, Weights
 from .edge_features import edge_logits
 from .interventions import EdgeScores, Intervention, align_scores
@@ -140,12 +140,12 @@ class CATConv(MessagePassing):
     @property
     def mix(self) -> Tensor | None:
         """(r_f, r_s) of Eq. 6 for every head. [heads, 2]"""
-        return None if self.mix_logit is None else self.mix_logit.softmax(-1).expand(self.heads, 2)
+        return reference.shares(self.mix_logit, None, self.heads)[0]
 
     @property
     def eps(self) -> Tensor | None:
         """Epsilon of Eq. 9 for every head. [heads]"""
-        return None if self.eps_logit is None else self.eps_logit.sigmoid().expand(self.heads)
+        return reference.shares(None, self.eps_logit, self.heads)[1]
 
     def forward(
         self,
@@ -176,8 +176,11 @@ class CATConv(MessagePassing):
         x_src, x_dst = checks.feature_pair(x)
         if x_dropout is not None and x_src.layout != torch.sparse_csr:
             raise InputError("x_dropout: it is for sparse x; drop dense features before they come in")
-        adj = self._adjacency(edge_index, x_src, x_dst, size)
-        if not isinstance(edge_index, Adjacency):
+        if isinstance(edge_index, Adjacency):
+            adj = edge_index
+            checks.rows(adj, x_src, None if x_dst is x_src else x_dst)
+        else:
+            adj = self._adjacency(edge_index, x_src, x_dst, size)
             checks.finite(x_src)
         structure = self._structure(adj, (x_src, x_dst), score, n_id)
         if structure is not None and self.views is not None:
@@ -252,13 +255,8 @@ class CATConv(MessagePassing):
         return Structure(adj, self.intervention(adj, x[0], n_id))
 
     @torch.compiler.disable
-    def _adjacency(
-        self, edges: Tensor | Adjacency, x_src: Tensor, x_dst: Tensor | None, size: Size
-    ) -> Adjacency:
+    def _adjacency(self, edges: Tensor, x_src: Tensor, x_dst: Tensor | None, size: Size) -> Adjacency:
         """The edges sorted by listener; kept for as long as the same edge_index comes in."""
-        if isinstance(edges, Adjacency):
-            checks.rows(edges, x_src, None if x_dst is x_src else x_dst)
-            return edges
         found = (x_src.size(0), None if x_dst is None else x_dst.size(0))
         count = checks.sizes(size, found) if size is not None else (found[0], _targets(edges, found))
         if self.add_self_loops and x_dst is not x_src:

@@ -95,15 +95,16 @@ def attend(
     att_dst: Tensor,
     edge_logit: Tensor | None,
     structure: Tensor | None,
-    mix: Tensor | None,
-    self_weight: Tensor | None,
+    mix_logit: Tensor | None,
+    eps_logit: Tensor | None,
     negative_slope: float,
     dropout: float = 0.0,
     seed: Tensor | None = None,
     merge: bool = False,  # the mean of the heads
 ) -> Tensor:
-    parts = (h, att_src, att_dst, edge_logit, structure, mix, self_weight)
+    parts = (h, att_src, att_dst, edge_logit, structure, mix_logit, eps_logit)
     if torch.compiler.is_compiling():  # in pieces, each of them a kernel
+        mix, self_weight = reference.shares(mix_logit, eps_logit, h.size(1))
         a_src, a_dst = head_dots(h, att_src, att_dst)
         if structure is not None and structure.dim() == 1:
             structure = structure.unsqueeze(1)

@@ -71,10 +71,10 @@ def _attend(
 ) -> Tensor:
     """All after W x in one operation, where nobody asks for the weights. -> [targets, heads or 1, out]"""
     assert conv.att_src is not None and conv.att_dst is not None
-    mix = None if structure is None else conv.mix
-    scores = None if structure is None else structure.score if mix is None else structure.attention
+    mix_logit = None if structure is None else conv.mix_logit
+    scores = None if structure is None else structure.score if mix_logit is None else structure.attention
     scores = None if scores is None else scores.to(h.dtype)
-    parts = (conv.att_src.squeeze(0), conv.att_dst.squeeze(0), edge_logit, scores, mix, conv.eps)
+    parts = (conv.att_src.squeeze(0), conv.att_dst.squeeze(0), edge_logit, scores, mix_logit, conv.eps_logit)
     merge = not conv.concat and conv.residual != "per-head"  # else each head is still wanted
     return ops.attend(adj, h, *parts, conv.negative_slope, *conv.attention_drop(h), merge)
 

@@ -104,6 +104,14 @@ def aggregate(
     return out
 
 
+def shares(
+    mix_logit: Tensor | None, eps_logit: Tensor | None, heads: int
+) -> tuple[Tensor | None, Tensor | None]:
+    """Eq. 6 and the epsilon of Eq. 9, for every head. -> (r_f, r_s) [heads, 2], epsilon [heads]"""
+    mix = None if mix_logit is None else mix_logit.softmax(-1).expand(heads, 2)
+    return mix, None if eps_logit is None else eps_logit.sigmoid().expand(heads)
+
+
 def attend(
     adj: Adjacency,
     h: Tensor,  # [num_src, heads, channels]
@@ -111,14 +119,15 @@ def attend(
     att_dst: Tensor,  # [heads, channels]
     edge_logit: Tensor | None,  # [entries, heads]
     structure: Tensor | None,  # [entries] or [entries, 1 or heads]: s_ij with a mix, else C_ij
-    mix: Tensor | None,  # [heads, 2]
-    self_weight: Tensor | None,  # [heads]
+    mix_logit: Tensor | None,  # [1 or heads, 2]: g_f and g_s
+    eps_logit: Tensor | None,  # [1 or heads]
     negative_slope: float,
     dropout: float = 0.0,
     seed: Tensor | None = None,
     merge: bool = False,  # the mean of the heads
 ) -> Tensor:
     """A layer after its projection: Eq. 4, 7 or 8, 9, where sources and targets are one kind of node."""
+    mix, self_weight = shares(mix_logit, eps_logit, h.size(1))
     a_src, a_dst = head_dots(h, att_src, att_dst)
     if structure is not None and structure.dim() == 1:
         structure = structure.unsqueeze(1)

@@ -22,17 +22,18 @@ ALWAYS_INLINE ix result_width(const NAME(Aggregation) * in, ix heads, ix channel
 }
 ALWAYS_INLINE double head_part(const NAME(Aggregation) * in) { return in->merged ? 1.0 / (double)in->heads : 1.0; }
 
-ALWAYS_INLINE real self_share(const NAME(Aggregation) * in, ix i, ix h) {
+/* What a head's epsilon is multiplied by in row i: 1 / |N_i|, divided among merged heads. */
+ALWAYS_INLINE real self_part(const NAME(Aggregation) * in, ix i) {
     ix degree = in->rowptr[i + 1] - in->rowptr[i];
-    return in->self_weight[h] * (real)head_part(in) / (real)(degree > 1 ? degree : 1);
+    return (real)head_part(in) / (real)(degree > 1 ? degree : 1);
 }
 
-ALWAYS_INLINE void aggregate_chunk(const NAME(Aggregation) * in, Mask mask, ix begin, ix end, real *out, ix heads,
-                                   ix channels) {
-    ix stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels;
+#include "narrow.h"
+
+ALWAYS_INLINE void aggregate_rows(const NAME(Aggregation) * in, Mask mask, ix begin, ix end, ix last, real *out) {
+    ix heads = in->heads, channels = in->channels, stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels;
     ix width = result_width(in, heads, channels), to_step = result_step(in, channels);
     ix block = WEIGHTS / heads > 0 ? WEIGHTS / heads : 1;
-    ix last = in->rowptr[end];
     real weight[block * heads], scale = (real)(in->scale * head_part(in));
     double total[spill_width(width)];
     for (ix i = begin; i < end; i++) {
@@ -40,7 +41,7 @@ ALWAYS_INLINE void aggregate_chunk(const NAME(Aggregation) * in, Mask mask, ix b
         Spill spill = start_spill(total, width, in->rowptr[i + 1] - in->rowptr[i]);
         clear(to, width);
         for (ix h = 0; h < heads && in->self_weight != NULL; h++)
-            add_scaled(to + h * to_step, self_share(in, i, h), in->x + i * stride + h * step, channels);
+            add_scaled(to + h * to_step, in->self_weight[h] * self_part(in, i), in->x + i * stride + h * step, channels);
         for (ix e0 = in->rowptr[i]; e0 < in->rowptr[i + 1]; e0 += block) {
             ix e1 = smaller(e0 + block, in->rowptr[i + 1]);
             drop_run(mask, scale, (uint64_t)(e0 * heads), (e1 - e0) * heads, in->alpha + e0 * heads, weight);
@@ -57,33 +58,37 @@ ALWAYS_INLINE void aggregate_chunk(const NAME(Aggregation) * in, Mask mask, ix b
 }
 
 EXPORT void NAME(aggregate)(const NAME(Aggregation) * in, real *out, int threads) {
-    ix heads = in->heads, channels = in->channels;
-    ix chunks = chunk_count(in->rows, (in->rowptr[in->rows] + in->rows) * heads * channels);
+    ix chunks = chunk_count(in->rows, (in->rowptr[in->rows] + in->rows) * in->heads * in->channels);
+    real scale = (real)(in->scale * head_part(in));
     Mask mask = make_mask(in->seed, in->threshold);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
-        ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks);
-        /* The paper's own shape, as constants, lets the compiler unroll it. */
-        if (heads == 8 && channels == 8 && !in->merged) aggregate_chunk(in, mask, begin, end, out, 8, 8);
-        else aggregate_chunk(in, mask, begin, end, out, heads, channels);
+        ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks), last = in->rowptr[end];
+        if (!is_narrow(in)) aggregate_rows(in, mask, begin, end, last, out);
+        else
+            for (ix i = begin, after; i < end; i = after) {
+                after = rows_together(in->rowptr, i, end, LONG_RUN);
+                if (in->rowptr[i + 1] - in->rowptr[i] > LONG_RUN) aggregate_rows(in, mask, i, after = i + 1, last, out);
+                else FOR_NARROW_SHAPES(in, narrow_rows(in, mask, scale, i, after, last, out, HEADS, CHANNELS, MERGED))
+            }
     }
 }
 
 /* sum <grad_i, x_i> / |N_i| per head, added to by_self. */
 ALWAYS_INLINE void self_backward(const NAME(Aggregation) * in, ix i, const real *grad, const real *x, double *by_self) {
-    ix step = in->x_heads == 1 ? 0 : in->channels, degree = in->rowptr[i + 1] - in->rowptr[i];
-    ix from_step = result_step(in, in->channels);
-    double part = head_part(in) / (double)(degree > 1 ? degree : 1);
+    ix step = in->x_heads == 1 ? 0 : in->channels, from_step = result_step(in, in->channels);
+    real part = self_part(in, i);
     for (ix h = 0; h < in->heads; h++)
-        by_self[h] += part * (double)dot(grad + h * from_step, x + h * step, in->channels);
+        by_self[h] += (double)part * (double)dot(grad + h * from_step, x + h * step, in->channels);
 }
 
 /* One walk by source: row j of x and of d x stay at hand, grad_i is gathered once and gives both d x_j and
  * d alpha_ij. */
-ALWAYS_INLINE void by_source_chunk(const NAME(Aggregation) * in, Mask mask, ix begin, ix end, const real *grad,
-                                   real *d_x, real *d_alpha, double *by_self, ix heads, ix channels) {
-    ix stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels, last = in->back_rowptr[end];
+ALWAYS_INLINE void by_source_rows(const NAME(Aggregation) * in, Mask mask, ix begin, ix end, ix last, const real *grad,
+                                  real *d_x, real *d_alpha, double *by_self) {
+    ix heads = in->heads, channels = in->channels;
+    ix stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels;
     ix width = result_width(in, heads, channels), from_step = result_step(in, channels);
     real factor[heads], scale = (real)(in->scale * head_part(in));
     double total[spill_width(stride)];
@@ -93,8 +98,9 @@ ALWAYS_INLINE void by_source_chunk(const NAME(Aggregation) * in, Mask mask, ix b
         Spill spill = start_spill(total, stride, in->back_rowptr[j + 1] - in->back_rowptr[j]);
         clear(to, stride);
         if (in->self_weight != NULL && j < in->rows) {
+            real part = self_part(in, j);
             for (ix h = 0; h < heads; h++)
-                add_scaled(to + h * step, self_share(in, j, h), grad + j * width + h * from_step, channels);
+                add_scaled(to + h * step, in->self_weight[h] * part, grad + j * width + h * from_step, channels);
             if (by_self != NULL) self_backward(in, j, grad + j * width, x, by_self);
         }
         for (ix k = in->back_rowptr[j]; k < in->back_rowptr[j + 1]; k++) {
@@ -119,17 +125,25 @@ ALWAYS_INLINE void by_source_chunk(const NAME(Aggregation) * in, Mask mask, ix b
 /* partial is [MAX_CHUNKS, heads]; d_alpha and d_self may be NULL. */
 EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *grad, real *d_x, real *d_alpha,
                                      double *partial, real *d_self, int threads) {
-    ix heads = in->heads, channels = in->channels;
-    ix chunks = chunk_count(in->sources, in->rowptr[in->rows] * heads * channels);
+    ix heads = in->heads;
+    ix chunks = chunk_count(in->sources, in->rowptr[in->rows] * heads * in->channels);
+    real scale = (real)(in->scale * head_part(in));
     Mask mask = make_mask(in->seed, in->threshold);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(in->back_rowptr, in->sources, chunk, chunks);
-        ix end = row_start(in->back_rowptr, in->sources, chunk + 1, chunks);
+        ix end = row_start(in->back_rowptr, in->sources, chunk + 1, chunks), last = in->back_rowptr[end];
         double *by_self = d_self != NULL ? partial + chunk * heads : NULL;
         if (by_self != NULL) for (ix h = 0; h < heads; h++) by_self[h] = 0;
-        if (heads == 8 && channels == 8 && !in->merged) by_source_chunk(in, mask, begin, end, grad, d_x, d_alpha, by_self, 8, 8);
-        else by_source_chunk(in, mask, begin, end, grad, d_x, d_alpha, by_self, heads, channels);
+        if (!is_narrow(in)) by_source_rows(in, mask, begin, end, last, grad, d_x, d_alpha, by_self);
+        else
+            for (ix j = begin, after; j < end; j = after) {
+                after = rows_together(in->back_rowptr, j, end, LONG_RUN);
+                if (in->back_rowptr[j + 1] - in->back_rowptr[j] > LONG_RUN)
+                    by_source_rows(in, mask, j, after = j + 1, last, grad, d_x, d_alpha, by_self);
+                else FOR_NARROW_SHAPES(in, narrow_rows_backward(in, mask, scale, j, after, last, grad, d_x, d_alpha, by_self,
+                                                                HEADS, CHANNELS, MERGED))
+            }
     }
     if (d_self != NULL) fold(partial, chunks, heads, d_self);
 }

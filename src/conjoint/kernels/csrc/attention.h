@@ -9,33 +9,49 @@
 /* Left to itself the compiler unrolls eight heads into eight scalars; this asks for one vector. */
 #define EACH_HEAD SIMD for (ix h = 0; h < heads; h++)
 
-/* In place over one row: weight[count, heads] goes from logits to their softmax over count. peak and total hold
- * a number per head. Sums over a row are kept in double: a hub adds a million terms. */
-ALWAYS_INLINE void softmax_row(real *restrict weight, ix count, ix heads, real *restrict peak, double *restrict total) {
-    EACH_HEAD peak[h] = weight[h], total[h] = 0;
-    for (ix e = 1; e < count; e++)
-        EACH_HEAD {
-            real logit = weight[e * heads + h];
-            peak[h] = logit > peak[h] ? logit : peak[h];
-        }
+/* Entries of a row up to which it is taken together with others. */
+enum { SHORT_ROW = 256 };
+
+/* The softmax of short rows goes in three strides, of which the middle one fills whole vectors: each row is lowered by
+ * its peak, exponentials are taken over all rows at once, each row is divided by its sum. Sums are kept in double: a
+ * hub adds a million terms. */
+ALWAYS_INLINE void lower_row(real *restrict weight, ix count, ix heads, const real *peak) {
     for (ix e = 0; e < count; e++)
         EACH_HEAD weight[e * heads + h] -= peak[h];
-    SIMD for (ix k = 0; k < count * heads; k++) weight[k] = exp_real(weight[k]);
-    for (ix e = 0; e < count; e++)
-        EACH_HEAD total[h] += (double)weight[e * heads + h];
-    EACH_HEAD peak[h] = (real)(1 / total[h]);
-    for (ix e = 0; e < count; e++)
-        EACH_HEAD weight[e * heads + h] *= peak[h];
 }
 
-ALWAYS_INLINE void softmax_rows(const ix *rowptr, ix begin, ix end, ix heads, const real *logit, real *out) {
+ALWAYS_INLINE void exp_all(real *weight, ix count) {
+    SIMD for (ix k = 0; k < count; k++) weight[k] = exp_real(weight[k]);
+}
+
+ALWAYS_INLINE void row_inverse(const real *weight, ix count, ix heads, double *restrict total, real *restrict inverse) {
+    EACH_HEAD total[h] = 0;
+    for (ix e = 0; e < count; e++)
+        EACH_HEAD total[h] += (double)weight[e * heads + h];
+    EACH_HEAD inverse[h] = (real)(1 / total[h]);
+}
+
+#define RAISE_PEAK(logit) \
+    EACH_HEAD peak[h] = (logit)[h] > peak[h] ? (logit)[h] : peak[h]
+
+ALWAYS_INLINE void softmax_rows(const ix *rowptr, ix begin, ix end, ix heads, const real *logit, real *restrict out) {
     real peak[heads];
     double total[heads];
-    for (ix i = begin; i < end; i++) {
-        ix first = rowptr[i] * heads, count = rowptr[i + 1] - rowptr[i];
-        if (count == 0) continue;
-        memcpy(out + first, logit + first, (size_t)(count * heads) * sizeof(real));
-        softmax_row(out + first, count, heads, peak, total);
+    for (ix i0 = begin, after; i0 < end; i0 = after) {
+        after = rows_together(rowptr, i0, end, SHORT_ROW);
+        ix first = rowptr[i0] * heads, size = (rowptr[after] - rowptr[i0]) * heads;
+        memcpy(out + first, logit + first, (size_t)size * sizeof(real));
+        for (ix i = i0; i < after; i++) {
+            EACH_HEAD peak[h] = -INFINITY;
+            for (ix e = rowptr[i]; e < rowptr[i + 1]; e++) RAISE_PEAK(out + e * heads);
+            lower_row(out + rowptr[i] * heads, rowptr[i + 1] - rowptr[i], heads, peak);
+        }
+        exp_all(out + first, size);
+        for (ix i = i0; i < after; i++) {
+            row_inverse(out + rowptr[i] * heads, rowptr[i + 1] - rowptr[i], heads, total, peak);
+            for (ix e = rowptr[i]; e < rowptr[i + 1]; e++)
+                EACH_HEAD out[e * heads + h] *= peak[h];
+        }
     }
 }
 
@@ -98,35 +114,42 @@ ALWAYS_INLINE NAME(RowView) view_row(const NAME(Attention) * in, ix i, ix heads,
     const real *src = in->a_src + in->col[e] * heads, *edge = view.edges ? in->edge_logit + (e) * heads : view.zeros
 
 ALWAYS_INLINE void attention_rows(const NAME(Attention) * in, ix begin, ix end, ix heads, real *feature, real *alpha) {
-    int mixed = in->mix != NULL, added = in->structure != NULL && !mixed;
+    int mixed = in->mix != NULL, added = in->structure != NULL && !mixed, wide = in->structure_heads > 1;
     real slope = (real)in->negative_slope, zeros[heads], from_feature[heads], from_structure[heads], peak[heads];
     double total[heads];
     clear(zeros, heads);
     EACH_HEAD
         from_feature[h] = mixed ? in->mix[2 * h] : 1, from_structure[h] = mixed ? in->mix[2 * h + 1] : 0;
-    for (ix i = begin; i < end; i++) {
-        ix first = in->rowptr[i], last = in->rowptr[i + 1];
-        if (first == last) continue;
-        NAME(RowView) view = view_row(in, i, heads, zeros);
-        for (ix e = first; e < last; e++) {
-            ENTRY_POINTERS(e);
-            real *restrict to = feature + e * heads;
-            EACH_HEAD to[h] = LOGIT(h) * (LOGIT(h) > 0 ? (real)1 : slope);
-            if (added && view.wide)
-                EACH_HEAD to[h] += in->structure[e * heads + h];
-            else if (added)
-                EACH_HEAD to[h] += in->structure[e];
+    for (ix i0 = begin, after; i0 < end; i0 = after) {
+        after = rows_together(in->rowptr, i0, end, SHORT_ROW);
+        for (ix i = i0; i < after; i++) {
+            ix first = in->rowptr[i], last = in->rowptr[i + 1];
+            NAME(RowView) view = view_row(in, i, heads, zeros);
+            EACH_HEAD peak[h] = -INFINITY;
+            for (ix e = first; e < last; e++) {
+                ENTRY_POINTERS(e);
+                real *restrict to = feature + e * heads;
+                EACH_HEAD to[h] = LOGIT(h) * (LOGIT(h) > 0 ? (real)1 : slope);
+                if (added && wide)
+                    EACH_HEAD to[h] += in->structure[e * heads + h];
+                else if (added)
+                    EACH_HEAD to[h] += in->structure[e];
+                RAISE_PEAK(to);
+            }
+            lower_row(feature + first * heads, last - first, heads, peak);
         }
-        softmax_row(feature + first * heads, last - first, heads, peak, total);
-        for (ix e = first; e < last && mixed; e++) {
-            real *restrict to = alpha + e * heads;
-            const real *from = feature + e * heads;
-            if (view.wide)
-                EACH_HEAD
-                    to[h] = from_feature[h] * from[h] + from_structure[h] * in->structure[e * heads + h];
-            else
-                EACH_HEAD
-                    to[h] = from_feature[h] * from[h] + from_structure[h] * in->structure[e];
+        exp_all(feature + in->rowptr[i0] * heads, (in->rowptr[after] - in->rowptr[i0]) * heads);
+        for (ix i = i0; i < after; i++) {
+            ix first = in->rowptr[i], last = in->rowptr[i + 1];
+            row_inverse(feature + first * heads, last - first, heads, total, peak);
+            for (ix e = first; e < last; e++) {
+                real *restrict by_feature = feature + e * heads, *restrict to = alpha + e * heads;
+                EACH_HEAD by_feature[h] *= peak[h];
+                if (mixed && wide)
+                    EACH_HEAD to[h] = from_feature[h] * by_feature[h] + from_structure[h] * in->structure[e * heads + h];
+                else if (mixed)
+                    EACH_HEAD to[h] = from_feature[h] * by_feature[h] + from_structure[h] * in->structure[e];
+            }
         }
     }
 }

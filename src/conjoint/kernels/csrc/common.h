@@ -54,6 +54,14 @@ static inline ix row_start(const ix *rowptr, ix rows, ix chunk, ix chunks) {
     return low;
 }
 
+/* Short rows are taken together, so that work on their entries fills whole vectors: the row after the last that
+ * joins row i. Each of them has at most `most` entries, all together twice as many; at least one row. */
+ALWAYS_INLINE ix rows_together(const ix *rowptr, ix i, ix end, ix most) {
+    ix after = i + 1;
+    while (after < end && rowptr[after] - rowptr[i] <= most && rowptr[after + 1] - rowptr[after] <= most) after++;
+    return after;
+}
+
 /* Dropout: a place is kept when hash(seed, place) >= threshold; the same function as nn/randomness.py. */
 typedef struct {
     uint32_t low, high, threshold;

@@ -8,4 +8,5 @@
 #include "aggregation.h"
 #include "attention.h"
 #include "projection.h"
+#include "shares.h"
 #include "structure.h"

@@ -1,14 +1,34 @@
 /* Products with few numbers on one side: sparse features times a weight, and rows times attention vectors. */
 
+/* Eight rows of eight numbers, from `in` with `columns` a row to `out` with `rows` a row. */
+ALWAYS_INLINE void transpose_square(const real *in, ix columns, real *out, ix rows) {
+    lanes row[8], pair[8], four[8];
+    for (int r = 0; r < 8; r++) row[r] = *lanes_at(in + r * columns);
+    for (int r = 0; r < 4; r++) {
+        pair[2 * r] = __builtin_shufflevector(row[2 * r], row[2 * r + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+        pair[2 * r + 1] = __builtin_shufflevector(row[2 * r], row[2 * r + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+    }
+    for (int r = 0; r < 8; r += 4)
+        for (int k = 0; k < 2; k++) {
+            four[r + k] = __builtin_shufflevector(pair[r + k], pair[r + k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            four[r + k + 2] = __builtin_shufflevector(pair[r + k], pair[r + k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    for (int k = 0; k < 4; k++) {
+        *(lanes *)(out + k * rows) = __builtin_shufflevector(four[k], four[k + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        *(lanes *)(out + (k + 4) * rows) = __builtin_shufflevector(four[k], four[k + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+
+/* Eight columns at a time, so that what is written next to each other is written together. */
 static void transpose(const real *in, ix rows, ix columns, real *out, int threads) {
-    enum { TILE = 32 };
-    ix tiles = (rows + TILE - 1) / TILE;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && rows * columns > PARALLEL_CHUNKS * CHUNK_WORK)
-    for (ix tile = 0; tile < tiles; tile++) {
-        ix r1 = smaller(rows, (tile + 1) * TILE);
-        for (ix c0 = 0; c0 < columns; c0 += TILE)
-            for (ix r = tile * TILE; r < r1; r++)
-                for (ix c = c0; c < smaller(columns, c0 + TILE); c++) out[c * rows + r] = in[r * columns + c];
+    ix stripes = (columns + LANES - 1) / LANES;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && rows * columns > PARALLEL_CHUNKS * CHUNK_WORK)
+    for (ix stripe = 0; stripe < stripes; stripe++) {
+        ix c0 = stripe * LANES, c1 = smaller(columns, c0 + LANES), r = 0;
+        for (; c1 - c0 == LANES && r + LANES <= rows; r += LANES)
+            transpose_square(in + r * columns + c0, columns, out + c0 * rows + r, rows);
+        for (; r < rows; r++)
+            for (ix c = c0; c < c1; c++) out[c * rows + r] = in[r * columns + c];
     }
 }
 
@@ -36,6 +56,9 @@ ALWAYS_INLINE ix surviving(const NAME(SparseRows) * x, Mask mask, ix e0, ix e1, 
     return count;
 }
 
+/* Rows of `width` numbers that are summed up in registers, as many as there are. */
+enum { SUMMED = 64 };
+
 ALWAYS_INLINE void sparse_rows(const NAME(SparseRows) * x, Mask mask, ix begin, ix end, const real *by_input, real *out,
                                ix width) {
     ix col[RUN];
@@ -45,7 +68,15 @@ ALWAYS_INLINE void sparse_rows(const NAME(SparseRows) * x, Mask mask, ix begin, 
         clear(to, width);
         for (ix e0 = x->rowptr[i]; e0 < x->rowptr[i + 1]; e0 += RUN) {
             ix count = surviving(x, mask, e0, smaller(e0 + RUN, x->rowptr[i + 1]), col, value);
-            for (ix k = 0; k < count; k++) add_scaled(to, value[k], by_input + col[k] * width, width);
+            if (width == SUMMED) {
+                lanes sum[SUMMED / LANES];
+                memcpy(sum, to, sizeof sum);
+                for (ix k = 0; k < count; k++)
+                    for (ix c = 0; c < SUMMED / LANES; c++)
+                        sum[c] += value[k] * *lanes_at(by_input + col[k] * width + c * LANES);
+                memcpy(to, sum, sizeof sum);
+            } else
+                for (ix k = 0; k < count; k++) add_scaled(to, value[k], by_input + col[k] * width, width);
         }
     }
 }
@@ -93,19 +124,82 @@ EXPORT void NAME(sparse_project_backward)(const NAME(SparseRows) * x, const real
     transpose(by_input, x->in, x->out, d_weight, threads);
 }
 
+/* The paper's own shape as constants, which lets the compiler unroll its loops. */
+#define FOR_USUAL_SHAPE(heads, channels, call)                \
+    if (heads == 8 && channels == 8) {                        \
+        enum { HEADS = 8, CHANNELS = 8 };                     \
+        call;                                                 \
+    } else {                                                  \
+        const ix HEADS = heads, CHANNELS = channels;          \
+        call;                                                 \
+    }
+
+/* <x_h, vector_h> of every head of one row. */
+ALWAYS_INLINE void row_dots(const real *x, const real *vector, ix heads, ix channels, real *out) {
+    if (heads == LANES && channels == LANES) {
+        lanes product[LANES];
+        for (ix h = 0; h < LANES; h++) product[h] = *lanes_at(x + h * LANES) * *lanes_at(vector + h * LANES);
+        *(lanes *)out = sum_eight(product);
+    } else
+        for (ix h = 0; h < heads; h++) out[h] = dot(x + h * channels, vector + h * channels, channels);
+}
+
+ALWAYS_INLINE void head_dots_rows(const real *x, ix begin, ix end, ix heads, ix channels, const real *first,
+                                  const real *second, ix second_rows, real *out_first, real *out_second) {
+    for (ix n = begin; n < end; n++) {
+        const real *row = x + n * heads * channels;
+        row_dots(row, first, heads, channels, out_first + n * heads);
+        if (n < second_rows) row_dots(row, second, heads, channels, out_second + n * heads);
+    }
+}
+
 /* out[v][n, h] = <x_nh, vector[v]_h> for one or two vectors per head (those of source and target); the second
  * only for the first second_rows rows, 0 without a second. */
 EXPORT void NAME(head_dots)(const real *x, ix rows, ix heads, ix channels, const real *first, const real *second,
                             ix second_rows, real *out_first, real *out_second, int threads) {
-    ix chunks = chunk_count(rows, rows * heads * channels), width = heads * channels;
+    ix chunks = chunk_count(rows, rows * heads * channels);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
-    for (ix chunk = 0; chunk < chunks; chunk++)
-        for (ix n = even_start(rows, chunk, chunks); n < even_start(rows, chunk + 1, chunks); n++)
-            for (ix h = 0; h < heads; h++) {
-                const real *row = x + n * width + h * channels;
-                out_first[n * heads + h] = dot(row, first + h * channels, channels);
-                if (n < second_rows) out_second[n * heads + h] = dot(row, second + h * channels, channels);
-            }
+    for (ix chunk = 0; chunk < chunks; chunk++) {
+        ix begin = even_start(rows, chunk, chunks), end = even_start(rows, chunk + 1, chunks);
+        FOR_USUAL_SHAPE(heads, channels, head_dots_rows(x, begin, end, HEADS, CHANNELS, first, second, second_rows, out_first, out_second))
+    }
+}
+
+/* What the backward pass of head_dots reads and writes; NULL: a gradient of 0, or not wanted. */
+typedef struct {
+    const real *x, *first, *second, *grad_first, *grad_second;
+    ix second_rows, add; /* with `add`, d_x is added to what is there */
+    real *d_x;
+} NAME(HeadDots);
+
+ALWAYS_INLINE void head_dots_rows_backward(const NAME(HeadDots) * in, ix begin, ix end, ix heads, ix channels,
+                                           double *total) {
+    ix left = LONG_RUN, width = heads * channels;
+    real by_first[width], by_second[width];
+    clear(by_first, width);
+    clear(by_second, width);
+    for (ix c = 0; c < 2 * width; c++) total[c] = 0;
+    for (ix n = begin; n < end; n++) {
+        int both = n < in->second_rows;
+        for (ix h = 0; h < heads; h++) {
+            const real *row = in->x + n * width + h * channels;
+            real a = in->grad_first != NULL ? in->grad_first[n * heads + h] : 0;
+            real b = both && in->grad_second != NULL ? in->grad_second[n * heads + h] : 0;
+            add_scaled(by_first + h * channels, a, row, channels);
+            if (both) add_scaled(by_second + h * channels, b, row, channels);
+            if (in->d_x == NULL) continue;
+            real *to = in->d_x + n * width + h * channels;
+            if (in->add) add_scaled(to, a, in->first + h * channels, channels);
+            else set_scaled(to, a, in->first + h * channels, channels);
+            if (both) add_scaled(to, b, in->second + h * channels, channels);
+        }
+        if (--left > 0 && n + 1 < end) continue;
+        for (ix c = 0; c < width; c++) {
+            total[c] += (double)by_first[c], total[width + c] += (double)by_second[c];
+            by_first[c] = by_second[c] = 0;
+        }
+        left = LONG_RUN;
+    }
 }
 
 /* d x, and d first and d second through `partial`, [MAX_CHUNKS, 2, heads * channels]. d_x NULL: not wanted;
@@ -114,35 +208,11 @@ EXPORT void NAME(head_dots_backward)(const real *x, ix rows, ix heads, ix channe
                                      const real *second, ix second_rows, const real *grad_first, const real *grad_second,
                                      ix add, real *d_x, double *partial, real *d_vectors, int threads) {
     ix chunks = chunk_count(rows, rows * heads * channels), width = heads * channels;
+    NAME(HeadDots) in = {x, first, second, grad_first, grad_second, second_rows, add, d_x};
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
-        double *total = partial + chunk * 2 * width;
-        real by_first[width], by_second[width];
-        ix left = LONG_RUN, end = even_start(rows, chunk + 1, chunks);
-        clear(by_first, width);
-        clear(by_second, width);
-        for (ix c = 0; c < 2 * width; c++) total[c] = 0;
-        for (ix n = even_start(rows, chunk, chunks); n < end; n++) {
-            for (ix h = 0; h < heads; h++) {
-                const real *row = x + n * width + h * channels;
-                real a = grad_first != NULL ? grad_first[n * heads + h] : 0;
-                int both = n < second_rows;
-                real b = both && grad_second != NULL ? grad_second[n * heads + h] : 0;
-                add_scaled(by_first + h * channels, a, row, channels);
-                if (both) add_scaled(by_second + h * channels, b, row, channels);
-                if (d_x == NULL) continue;
-                real *to = d_x + n * width + h * channels;
-                if (add) add_scaled(to, a, first + h * channels, channels);
-                else set_scaled(to, a, first + h * channels, channels);
-                if (both) add_scaled(to, b, second + h * channels, channels);
-            }
-            if (--left > 0 && n + 1 < end) continue;
-            for (ix c = 0; c < width; c++) {
-                total[c] += (double)by_first[c], total[width + c] += (double)by_second[c];
-                by_first[c] = by_second[c] = 0;
-            }
-            left = LONG_RUN;
-        }
+        ix begin = even_start(rows, chunk, chunks), end = even_start(rows, chunk + 1, chunks);
+        FOR_USUAL_SHAPE(heads, channels, head_dots_rows_backward(&in, begin, end, HEADS, CHANNELS, partial + chunk * 2 * width))
     }
     fold(partial, chunks, 2 * width, d_vectors);
 }

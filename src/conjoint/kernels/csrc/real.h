@@ -114,6 +114,19 @@ ALWAYS_INLINE void mask_run(Mask mask, real scale, uint64_t first, ix count, rea
         for (ix i = 0; i < count; i++) out[i] = kept(mask, first + (uint64_t)i) ? scale : (real)0;
 }
 
+/* mask_run for places that do not follow one another. */
+ALWAYS_INLINE void mask_places(Mask mask, real scale, const ix *place, ix count, real *out) {
+    if (!mask.on) {
+        SIMD for (ix i = 0; i < count; i++) out[i] = scale;
+        return;
+    }
+    SIMD for (ix i = 0; i < count; i++) {
+        uint32_t low = (uint32_t)place[i], high = (uint32_t)((uint64_t)place[i] >> 32);
+        uint32_t word = mix_word(mix_word(low ^ mask.low) ^ high ^ mask.high);
+        out[i] = word >= mask.threshold ? scale : (real)0;
+    }
+}
+
 ALWAYS_INLINE void add_scaled(real *restrict out, real weight, const real *restrict x, ix count) {
     SIMD for (ix c = 0; c < count; c++) out[c] += weight * x[c];
 }
@@ -133,6 +146,26 @@ ALWAYS_INLINE real sum_lanes(lanes v) {
     v = v + __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
     v = v + __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
     return v[0] + v[1];
+}
+
+/* The sums of eight vectors at once, each added in the order of sum_lanes. */
+ALWAYS_INLINE lanes sum_eight(const lanes *v) {
+    lanes half[4], quarter[2];
+    for (int k = 0; k < 4; k++)
+        half[k] = __builtin_shufflevector(v[k], v[k + 4], 0, 1, 2, 3, 8, 9, 10, 11) +
+                  __builtin_shufflevector(v[k], v[k + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    for (int k = 0; k < 2; k++)
+        quarter[k] = __builtin_shufflevector(half[2 * k], half[2 * k + 1], 0, 1, 8, 9, 4, 5, 12, 13) +
+                     __builtin_shufflevector(half[2 * k], half[2 * k + 1], 2, 3, 10, 11, 6, 7, 14, 15);
+    return __builtin_shufflevector(quarter[0], quarter[1], 0, 2, 8, 10, 4, 6, 12, 14) +
+           __builtin_shufflevector(quarter[0], quarter[1], 1, 3, 9, 11, 5, 7, 13, 15);
+}
+
+/* Each of `heads` vectors summed up. */
+ALWAYS_INLINE void sum_each(const lanes *v, ix heads, real *sums) {
+    if (heads == LANES) *(lanes *)sums = sum_eight(v);
+    else
+        for (ix h = 0; h < heads; h++) sums[h] = sum_lanes(v[h]);
 }
 
 ALWAYS_INLINE real dot(const real *restrict a, const real *restrict b, ix count) {

@@ -67,10 +67,9 @@ class MatrixFactorization(LowRank):
     def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
         factors = self.rows(adj, n_id)
         if score is None:
-            along_edges = ops.edge_total(adj, factors)
-        else:  # its gradient joins that of the attention, which is on its way to V anyway
-            along_edges = torch.dot(adj.simple_weight.to(score.dtype), score)
-        return adj.num_simple - 2.0 * along_edges + _GramNorm.apply(factors)
+            return _FactorLoss.apply(factors, None, ops.edge_total(adj, factors), adj.num_simple)
+        # The gradient of C joins that of the attention, which is on its way to V anyway.
+        return _FactorLoss.apply(factors, score, adj.simple_weight.to(score.dtype), adj.num_simple)
 
 
 class SelfExpression(LowRank):
@@ -87,20 +86,30 @@ class SelfExpression(LowRank):
         return adj.num_simple - 2.0 * torch.trace(spread_gram) + (spread_gram * gram).sum()
 
 
-class _GramNorm(torch.autograd.Function):
-    """||V^T V||_F^2, whose gradient is 4 V (V^T V): one product where autograd makes two."""
+class _FactorLoss(torch.autograd.Function):
+    """||A||^2 - 2 <A, C> + ||V^T V||_F^2 in one step.
+
+    `linked` holds the weights of A beside a score C, and <A, C> itself where there is no C at hand.
+
+    The gradient of the last part is 4 V (V^T V): one product where autograd makes two.
+    """
 
     @staticmethod
-    def forward(ctx: Any, factors: Tensor) -> Tensor:
+    def forward(ctx: Any, factors: Tensor, score: Tensor | None, linked: Tensor, squares: float) -> Tensor:
         gram = factors.t() @ factors  # [rank, rank]
-        ctx.save_for_backward(factors, gram)
-        return gram.square().sum()
+        along_edges = linked if score is None else torch.dot(linked, score)
+        ctx.with_score = score is not None
+        ctx.save_for_backward(factors, gram, linked)
+        return squares - 2.0 * along_edges + gram.square().sum()
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        factors, gram = ctx.saved_tensors
-        return factors @ (gram * (4.0 * grad))
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        factors, gram, linked = ctx.saved_tensors
+        d_factors = factors @ (gram * (4.0 * grad))
+        if ctx.with_score:
+            return d_factors, linked * (-2.0 * grad), None, None
+        return d_factors, None, -2.0 * grad, None
 
 
 def _targets(adj: Adjacency, per_source: Tensor) -> Tensor:
