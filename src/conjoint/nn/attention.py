@@ -16,8 +16,10 @@ class Structure:
     Of k interventions there are k columns, [entries, k], until a layer has joined them to one per head.
     """
 
-    def __init__(self, adj: Adjacency, score: Tensor) -> None:
+    def __init__(self, adj: Adjacency, score: Tensor, attention: Tensor | None = None) -> None:
         self.adj, self.score = adj, score  # score: [entries]
+        if attention is not None:
+            self.__dict__["attention"] = attention
 
     @cached_property
     def attention(self) -> Tensor:
@@ -26,9 +28,7 @@ class Structure:
 
     def mixed(self, share: Tensor) -> "Structure":
         """Several attentions averaged with shares of sum 1, [heads, k]. -> attention [entries, heads]"""
-        joined = Structure(self.adj, self.score)
-        joined.__dict__["attention"] = self.attention @ share.t().to(self.attention.dtype)
-        return joined
+        return Structure(self.adj, self.score, self.attention @ share.t().to(self.attention.dtype))
 
     def added(self, weight: Tensor) -> "Structure":
         """Several scores added up with these weights, [heads, k]. -> score [entries, heads]"""
@@ -38,9 +38,7 @@ class Structure:
         """The part for the first rows of the graph, as the later layers of a receptive field need it."""
         if adj.num_entries == self.adj.num_entries:
             return self
-        part = Structure(adj, self.score[: adj.num_entries])
-        part.__dict__["attention"] = self.attention[: adj.num_entries]
-        return part
+        return Structure(adj, self.score[: adj.num_entries], self.attention[: adj.num_entries])
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,7 +83,7 @@ class CAT(NodeModel):
         checks.one_of("norm", norm, NORMS)
         checks.one_of("bias", bias, ("none", "output", "all"))
         self.intervention = _one(intervention, interventions)
-        self.dropout, self.activation = dropout, activation
+        self.strategy, self.dropout, self.activation = strategy, dropout, activation
         self.propagate, self.teleport = propagate, teleport
         serves_parts = self.intervention is None or self.intervention.serves_parts
         self.reach = num_layers if serves_parts and not propagate else None
@@ -151,7 +151,9 @@ class CAT(NodeModel):
             return None
         first = self._layers(x, graph)[0]
         n_id = graph.n_id if isinstance(graph, Field) else None
-        return Structure(first, self.intervention(first, x, n_id))
+        if self.strategy == "explicit":
+            return Structure(first, self.intervention(first, x, n_id))
+        return self.intervention.structure(first, x, n_id)
 
     def observe(self, x: Tensor, graph: Tensor | Adjacency) -> None:
         """Let the intervention see the whole graph, as some must before they score a part of it."""

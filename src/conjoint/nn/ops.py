@@ -12,6 +12,7 @@ from ..kernels import activation as fast_activation
 from ..kernels import aggregation as fast_aggregation
 from ..kernels import attend as fast_attend
 from ..kernels import attention as fast_attention
+from ..kernels import factors as fast_factors
 from ..kernels import projection as fast_projection
 from ..kernels import structure as fast_structure
 from ..kernels.library import MAX_HEADS
@@ -45,6 +46,39 @@ def edge_dot(adj: Adjacency, left: Tensor, right: Tensor) -> Tensor:
     if adj.num_entries and _served(left, right):
         return fast_structure.edge_dot(adj, left, right)
     return reference.edge_dot(adj, left, right)
+
+
+def factor_attention(adj: Adjacency, factors: Tensor) -> tuple[Tensor, Tensor]:
+    """<V_i, V_j> of every entry, and their softmax over each row. [num_src, rank] -> [entries], [entries]"""
+    if adj.num_entries and _served(factors) and not torch.compiler.is_compiling():
+        return fast_factors.factor_attention(adj, factors)
+    targets = factors if factors.size(0) == adj.num_dst else factors[: adj.num_dst]
+    score = edge_dot(adj, targets, factors)
+    return score, edge_softmax(adj, score)
+
+
+def factor_loss(adj: Adjacency, factors: Tensor, score: Tensor) -> Tensor:
+    """||A - V V^T||_F^2 = ||A||^2 - 2 <A, C> + ||V^T V||_F^2, with C_ij at hand. -> scalar"""
+    linked = adj.simple_weight.to(score.dtype)
+    if _narrow(adj, factors) and score.dtype == factors.dtype:
+        return fast_factors.factor_loss(factors, score, linked, adj.num_simple)
+    return adj.num_simple - 2.0 * torch.dot(linked, score) + (factors.t() @ factors).square().sum()
+
+
+def expression_loss(adj: Adjacency, factors: Tensor) -> Tensor:
+    """||A - V V^T A||_F^2 = ||A||^2 - 2 tr(H) + <H, V^T V> with H = S^T S, S = A^T V. -> scalar"""
+    if _narrow(adj, factors):
+        return fast_factors.expression_loss(adj, factors)
+    targets = factors if factors.size(0) == adj.num_dst else factors[: adj.num_dst]
+    spread_out = spread(adj, targets)  # [num_src, rank]
+    spread_gram = spread_out.t() @ spread_out
+    return adj.num_simple - 2.0 * torch.trace(spread_gram) + (spread_gram * (factors.t() @ factors)).sum()
+
+
+def _narrow(adj: Adjacency, factors: Tensor) -> bool:
+    """Whether a row of V is one vector of the kernels."""
+    fits = factors.size(1) <= fast_factors.LOSS_RANK and adj.num_entries > 0
+    return fits and _served(factors) and not torch.compiler.is_compiling()
 
 
 def edge_total(adj: Adjacency, factors: Tensor) -> Tensor:

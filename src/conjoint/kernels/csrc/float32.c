@@ -10,3 +10,5 @@
 #include "projection.h"
 #include "shares.h"
 #include "structure.h"
+
+#include "factors.h" /* which is made of parts of the others */

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from ...errors import InputError
 from ...graph.adjacency import Adjacency
+from ..attention import Structure
 
 
 class Intervention(nn.Module):
@@ -50,6 +51,10 @@ class Intervention(nn.Module):
 
     def forward(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
         return self._checked(adj, self.score(adj, x, n_id))
+
+    def structure(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Structure:
+        """The scores as the implicit strategy wants them, with their softmax beside them."""
+        return Structure(adj, self(adj, x, n_id))
 
     def between(self, adj: Adjacency, x_src: Tensor, x_dst: Tensor | None) -> Tensor:
         return self._checked(adj, self.score_between(adj, x_src, x_dst))

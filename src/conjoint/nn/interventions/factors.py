@@ -14,6 +14,7 @@ from torch_geometric.nn.inits import glorot
 from ...errors import InputError
 from ...graph.adjacency import Adjacency
 from .. import ops
+from ..attention import Structure
 from .base import Intervention
 
 
@@ -36,6 +37,11 @@ class LowRank(Intervention):
         """C_ij = <V_i, V_j>. -> [entries]"""
         factors = self.rows(adj, n_id)
         return ops.edge_dot(adj, _targets(adj, factors), factors)
+
+    def structure(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Structure:
+        if adj.log_weight is not None or type(self).score is not LowRank.score:
+            return super().structure(adj, x, n_id)
+        return Structure(adj, *ops.factor_attention(adj, self.rows(adj, n_id)))
 
     def rows(self, adj: Adjacency, n_id: Tensor | None) -> Tensor:
         """The rows of V that belong to the sources of `adj`. [num_src, rank]"""
@@ -67,9 +73,8 @@ class MatrixFactorization(LowRank):
     def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
         factors = self.rows(adj, n_id)
         if score is None:
-            return _FactorLoss.apply(factors, None, ops.edge_total(adj, factors), adj.num_simple)
-        # The gradient of C joins that of the attention, which is on its way to V anyway.
-        return _FactorLoss.apply(factors, score, adj.simple_weight.to(score.dtype), adj.num_simple)
+            return adj.num_simple - 2.0 * ops.edge_total(adj, factors) + _GramNorm.apply(factors)
+        return ops.factor_loss(adj, factors, score)
 
 
 class SelfExpression(LowRank):
@@ -79,37 +84,23 @@ class SelfExpression(LowRank):
     """
 
     def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
-        factors = self.rows(adj, n_id)
-        gram = factors.t() @ factors  # [rank, rank]
-        spread = ops.spread(adj, _targets(adj, factors))  # A^T V: [num_src, rank]
-        spread_gram = spread.t() @ spread
-        return adj.num_simple - 2.0 * torch.trace(spread_gram) + (spread_gram * gram).sum()
+        return ops.expression_loss(adj, self.rows(adj, n_id))
 
 
-class _FactorLoss(torch.autograd.Function):
-    """||A||^2 - 2 <A, C> + ||V^T V||_F^2 in one step.
-
-    `linked` holds the weights of A beside a score C, and <A, C> itself where there is no C at hand.
-
-    The gradient of the last part is 4 V (V^T V): one product where autograd makes two.
-    """
+class _GramNorm(torch.autograd.Function):
+    """||V^T V||_F^2, whose gradient is 4 V (V^T V): one product where autograd makes two."""
 
     @staticmethod
-    def forward(ctx: Any, factors: Tensor, score: Tensor | None, linked: Tensor, squares: float) -> Tensor:
+    def forward(ctx: Any, factors: Tensor) -> Tensor:
         gram = factors.t() @ factors  # [rank, rank]
-        along_edges = linked if score is None else torch.dot(linked, score)
-        ctx.with_score = score is not None
-        ctx.save_for_backward(factors, gram, linked)
-        return squares - 2.0 * along_edges + gram.square().sum()
+        ctx.save_for_backward(factors, gram)
+        return gram.square().sum()
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        factors, gram, linked = ctx.saved_tensors
-        d_factors = factors @ (gram * (4.0 * grad))
-        if ctx.with_score:
-            return d_factors, linked * (-2.0 * grad), None, None
-        return d_factors, None, -2.0 * grad, None
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        factors, gram = ctx.saved_tensors
+        return factors @ (gram * (4.0 * grad))
 
 
 def _targets(adj: Adjacency, per_source: Tensor) -> Tensor:
