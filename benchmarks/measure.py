@@ -19,17 +19,25 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @kernels.kept_memory()
-def interleaved(steps: Mapping[str, Step], seconds: float, most: int = 60) -> dict[str, float]:
-    """Median seconds of each step. Turns are taken one by one, so that a slow moment hits all alike."""
+def interleaved(
+    steps: Mapping[str, Step], seconds: float, least: int = 3, most: int = 60
+) -> dict[str, float]:
+    """Median seconds of each step. Turns are taken one by one, so that a slow moment hits all alike; who has
+    had `seconds` and `least` turns rests, so that a slow contestant does not leave the others few."""
     times: dict[str, list[float]] = {name: [] for name in steps}
     for step in steps.values():
         step()  # warm up: transposed orders, page faults, Adam's state
-    begin = time.perf_counter()
-    while time.perf_counter() - begin < seconds and min(map(len, times.values())) < most:
-        for name, step in steps.items():
+    playing = dict(steps)
+    while playing:
+        for name, step in playing.items():
             start = time.perf_counter()
             step()
             times[name].append(time.perf_counter() - start)
+        playing = {
+            name: step
+            for name, step in playing.items()
+            if len(times[name]) < (most if sum(times[name]) < seconds else least)
+        }
     return {name: statistics.median(found) for name, found in times.items()}
 
 

@@ -116,3 +116,10 @@ def test_every_published_accuracy_stands_in_the_papers_source() -> None:
             if model not in ("columns", "says"):
                 line = "&".join(rf"{mean:.2f}$\pm${deviation:.2f}" for mean, deviation in cells)
                 assert line in printed, (table, model)
+
+
+def test_a_level_inside_a_table_leaves_the_rest_of_the_table() -> None:
+    specs = experiment("recipe-weight").specs
+    seen = {tuple(sorted(spec.train_settings["consistency"].items())) for spec in specs}
+    weights = (0, 1, 2.0, 4, 8)
+    assert seen == {(("passes", 2), ("temperature", 0.5), ("weight", weight)) for weight in weights}

@@ -40,6 +40,17 @@ class Axis:
         return self.header.format(level=level)
 
 
+def joined(settings: Mapping[str, Any], level: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with those of a level; where both are tables, the level changes only what it names."""
+    both = dict(settings)
+    for name, value in level.items():
+        before = both.get(name)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            value = joined(before, value)
+        both[name] = value
+    return both
+
+
 def levels_in(axis: Axis, specs: tuple[RunSpec, ...]) -> list[float]:
     """Every level that the runs have, in rising order."""
     return sorted({axis.level(vars(spec)) for spec in specs})

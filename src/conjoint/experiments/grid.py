@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from ..errors import InputError
-from .axis import Axis
+from .axis import Axis, joined
 from .controls import CONTROLS
 from .settings import paper_settings
 from .spec import RunSpec
@@ -106,7 +106,7 @@ def _expand(cell: Mapping[str, Any], axis: Axis | None, keep: Mapping[str, Any])
     for dataset, seed, model in product(datasets, seeds, models):
         usual = paper_settings(model, dataset)
         for level in levels:
-            train = always | usual.train | cell.get("train", {}) | level.get("train_settings", {})
+            train = joined(always | usual.train | cell.get("train", {}), level.get("train_settings", {}))
             spec = RunSpec(
                 model=model,
                 dataset=dataset,
@@ -120,7 +120,7 @@ def _expand(cell: Mapping[str, Any], axis: Axis | None, keep: Mapping[str, Any])
                 rule=cell.get("rule", "val-loss"),
                 model_settings=usual.model | cell.get("model", {}) | level.get("model_settings", {}),
                 train_settings=train | keep.get("train", {}),
-                variant=cell.get("variant", {}) | level.get("variant", {}),
+                variant=joined(cell.get("variant", {}), level.get("variant", {})),
             )
             # Controls are no networks: they have no training, and choose by validation accuracy.
             yield replace(spec, train_settings={}, rule="val-accuracy") if model in CONTROLS else spec

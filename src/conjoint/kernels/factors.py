@@ -99,5 +99,25 @@ def factor_loss(factors: Tensor, score: Tensor, linked: Tensor, squares: float) 
     return _FactorLoss.apply(factors.contiguous(), score.contiguous(), linked, squares)
 
 
+class _GramNorm(torch.autograd.Function):
+    """||V^T V||_F^2, whose gradient is 4 V (V^T V): one product where autograd makes two."""
+
+    @staticmethod
+    def forward(ctx: Any, factors: Tensor) -> Tensor:
+        gram = factors.t() @ factors  # [rank, rank]
+        ctx.save_for_backward(factors, gram)
+        return gram.square().sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        factors, gram = ctx.saved_tensors
+        return factors @ (gram * (4.0 * grad))
+
+
+def gram_norm(factors: Tensor) -> Tensor:
+    return _GramNorm.apply(factors)
+
+
 def factor_attention(adj: Adjacency, factors: Tensor) -> tuple[Tensor, Tensor]:
     return _FactorAttention.apply(factors.contiguous(), adj)

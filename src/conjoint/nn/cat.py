@@ -181,13 +181,16 @@ class CAT(NodeModel):
         perturb: Perturb | None = None,
     ) -> tuple[Tensor, Tensor]:
         structure = self.structure(x, graph)  # once for all passes
+        # Before the logits: gradients are made in the opposite order, so those of V wait for the network's
+        # to be gone, and the two never need memory at the same time.
+        penalty = self._penalty_of(graph, whole, structure)
         if perturb is None:  # the passes take their steps along the edges side by side
             layers = self._layers(x, graph)
             each = [self._logits(x, layers, structure) for _ in range(passes)]
             spread = each[0].unsqueeze(0) if passes == 1 else torch.stack(each)
             if self.propagate:
                 spread = self._spread(torch.stack(each, dim=1), layers[-1], structure).transpose(0, 1)
-            return spread, self._penalty_of(graph, whole, structure)
+            return spread, penalty
         logits = []
         for _ in range(passes):
             x_now, graph_now = perturb(x, graph)
@@ -195,7 +198,7 @@ class CAT(NodeModel):
             if structure is not None and graph_now is not graph:
                 now = Structure(self._layers(x_now, graph_now)[0], structure.score)
             logits.append(self(x_now, graph_now, structure=now))
-        return torch.stack(logits), self._penalty_of(graph, whole, structure)
+        return torch.stack(logits), penalty
 
     def _penalty_of(
         self, graph: Adjacency | Field, whole: Adjacency | None, structure: Structure | None

@@ -62,7 +62,12 @@ def factor_loss(adj: Adjacency, factors: Tensor, score: Tensor) -> Tensor:
     linked = adj.simple_weight.to(score.dtype)
     if _narrow(adj, factors) and score.dtype == factors.dtype:
         return fast_factors.factor_loss(factors, score, linked, adj.num_simple)
-    return adj.num_simple - 2.0 * torch.dot(linked, score) + (factors.t() @ factors).square().sum()
+    return adj.num_simple - 2.0 * torch.dot(linked, score) + gram_norm(factors)
+
+
+def gram_norm(factors: Tensor) -> Tensor:
+    """||V^T V||_F^2, on any device. -> scalar"""
+    return fast_factors.gram_norm(factors)
 
 
 def expression_loss(adj: Adjacency, factors: Tensor) -> Tensor:

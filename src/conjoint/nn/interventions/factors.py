@@ -4,11 +4,8 @@ Both losses are sums over all N x N pairs. Expanding the squares leaves one pass
 Gram matrix, so they cost O(|E| rank + N rank^2) and are exact.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch_geometric.nn.inits import glorot
 
 from ...errors import InputError
@@ -73,7 +70,7 @@ class MatrixFactorization(LowRank):
     def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
         factors = self.rows(adj, n_id)
         if score is None:
-            return adj.num_simple - 2.0 * ops.edge_total(adj, factors) + _GramNorm.apply(factors)
+            return adj.num_simple - 2.0 * ops.edge_total(adj, factors) + ops.gram_norm(factors)
         return ops.factor_loss(adj, factors, score)
 
 
@@ -85,22 +82,6 @@ class SelfExpression(LowRank):
 
     def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
         return ops.expression_loss(adj, self.rows(adj, n_id))
-
-
-class _GramNorm(torch.autograd.Function):
-    """||V^T V||_F^2, whose gradient is 4 V (V^T V): one product where autograd makes two."""
-
-    @staticmethod
-    def forward(ctx: Any, factors: Tensor) -> Tensor:
-        gram = factors.t() @ factors  # [rank, rank]
-        ctx.save_for_backward(factors, gram)
-        return gram.square().sum()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        factors, gram = ctx.saved_tensors
-        return factors @ (gram * (4.0 * grad))
 
 
 def _targets(adj: Adjacency, per_source: Tensor) -> Tensor:
