@@ -72,9 +72,10 @@ def growth(seconds: float) -> dict[str, Any]:
     rows = []
     for size in SIZES:
         print(f"growth: {size} edges", file=sys.stderr, flush=True)
-        row = in_subprocess("memory", str(size), "cat-mf")
-        if row is not None:
-            rows.append(row)
+        found = [in_subprocess("memory", str(size), "cat-mf") for _ in range(3)]
+        sound = sorted((row for row in found if row is not None), key=lambda row: row["seconds"])
+        if sound:
+            rows.append(sound[len(sound) // 2])  # the median of three processes
     return {
         "rows": rows,
         "time_exponent": _exponent([(row["entries"], row["seconds"]) for row in rows]),

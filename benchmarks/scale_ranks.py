@@ -7,6 +7,7 @@ python -m benchmarks.scale_ranks throughput kill namespaces --scratch /opt/scale
 
 import argparse
 import datetime
+import itertools
 import json
 import os
 import shutil
@@ -24,6 +25,8 @@ from .scale_graph import write_tables
 NODES, EDGES, FEATURES = 100_000, 1_000_000, 128
 BATCH = ("--batch", "neighbours", "--batch-size", "1024", "--fanout", "10,5", "--batches-per-step", "4")
 QUIET = ("--quiet", "--json")
+LENGTHS = (2, 22)  # epochs of a short and a long run
+TURNS = 3
 
 
 def graph_in(scratch: Path) -> Path:
@@ -45,23 +48,23 @@ def train_command(ranks: int, graph: Path, out: Path, epochs: int, *launcher: st
 
 
 def throughput(scratch: Path) -> dict[str, Any]:
-    """Seconds of an epoch on one rank and on two, one thread each: the difference of two lengths of run."""
+    """Seconds of an epoch on one rank and on two, one thread each: the difference of two lengths of run.
+
+    Runs take turns, so that a slow moment of the machine hits both; the fastest of each length counts.
+    """
     graph = graph_in(scratch)
-    seconds = {}
-    for ranks in (1, 2):
-        lengths = []
-        for epochs in (1, 4):
-            out = scratch / "ranks" / f"run-{ranks}-{epochs}"
-            subprocess.run(
-                train_command(ranks, graph, out, epochs),
-                check=True,
-                env=_environment(),
-                stdout=subprocess.DEVNULL,
-            )
-            lengths.append(json.loads((out / "result.json").read_text())["seconds"])
-        seconds[ranks] = (lengths[1] - lengths[0]) / 3
-    same = _weights_apart(scratch / "ranks" / "run-1-4", scratch / "ranks" / "run-2-4")
-    return {"epoch_seconds": seconds, "speedup": seconds[1] / seconds[2], "weights_apart": same}
+    took: dict[tuple[int, int], float] = {}
+    for _, epochs, ranks in itertools.product(range(TURNS), LENGTHS, (1, 2)):
+        out = scratch / "ranks" / f"run-{ranks}-{epochs}"
+        command = train_command(ranks, graph, out, epochs)
+        subprocess.run(command, check=True, env=_environment(), stdout=subprocess.DEVNULL)
+        now = json.loads((out / "result.json").read_text())["seconds"]
+        took[ranks, epochs] = min(now, took.get((ranks, epochs), now))
+    short, long = LENGTHS
+    seconds = {ranks: (took[ranks, long] - took[ranks, short]) / (long - short) for ranks in (1, 2)}
+    home = scratch / "ranks"
+    apart = {epochs: _weights_apart(home / f"run-1-{epochs}", home / f"run-2-{epochs}") for epochs in LENGTHS}
+    return {"epoch_seconds": seconds, "speedup": seconds[1] / seconds[2], "weights_apart": apart}
 
 
 def kill(scratch: Path) -> dict[str, Any]:

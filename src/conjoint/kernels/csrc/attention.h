@@ -117,6 +117,8 @@ ALWAYS_INLINE void attention_rows(const NAME(Attention) * in, ix begin, ix end, 
     int mixed = in->mix != NULL, added = in->structure != NULL && !mixed, wide = in->structure_heads > 1;
     real slope = (real)in->negative_slope, zeros[heads], from_feature[heads], from_structure[heads], peak[heads];
     double total[heads];
+    ix end_entry = in->rowptr[end];
+    int far = lies_far(in->rows * heads);
     clear(zeros, heads);
     EACH_HEAD
         from_feature[h] = mixed ? in->mix[2 * h] : 1, from_structure[h] = mixed ? in->mix[2 * h + 1] : 0;
@@ -127,6 +129,7 @@ ALWAYS_INLINE void attention_rows(const NAME(Attention) * in, ix begin, ix end, 
             NAME(RowView) view = view_row(in, i, heads, zeros);
             EACH_HEAD peak[h] = -INFINITY;
             for (ix e = first; e < last; e++) {
+                if (far && e + FAR_AHEAD < end_entry) fetch(in->a_src + in->col[e + FAR_AHEAD] * heads, heads);
                 ENTRY_POINTERS(e);
                 real *restrict to = feature + e * heads;
                 EACH_HEAD to[h] = LOGIT(h) * (LOGIT(h) > 0 ? (real)1 : slope);
@@ -177,6 +180,8 @@ ALWAYS_INLINE void attention_rows_backward(const NAME(Attention) * in, const NAM
     int mixed = in->mix != NULL, added = in->structure != NULL && !mixed;
     real slope = (real)in->negative_slope, zeros[heads], from_feature[heads], from_structure[heads];
     double total[heads], by_dst[heads];
+    ix end_entry = in->rowptr[end];
+    int far = lies_far(in->rows * heads);
     clear(zeros, heads);
     EACH_HEAD
         from_feature[h] = mixed ? in->mix[2 * h] : 1, from_structure[h] = mixed ? in->mix[2 * h + 1] : 0;
@@ -185,6 +190,7 @@ ALWAYS_INLINE void attention_rows_backward(const NAME(Attention) * in, const NAM
         NAME(RowView) view = view_row(in, i, heads, zeros);
         EACH_HEAD total[h] = by_dst[h] = 0;
         for (ix e = first; e < last; e++) {
+            if (far && e + FAR_AHEAD < end_entry) fetch(in->a_src + in->col[e + FAR_AHEAD] * heads, heads);
             const real *feature = out->feature + e * heads, *grad = out->grad + e * heads;
             const real *more = out->grad_feature != NULL ? out->grad_feature + e * heads : zeros;
             real *restrict slow = out->d_logit + e * heads;

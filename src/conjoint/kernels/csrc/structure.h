@@ -10,15 +10,14 @@
         default: any(rank);         \
     }
 
-/* Rows from this many numbers on are worth asking for early. */
-enum { FETCH_RANK = 16 };
 
 ALWAYS_INLINE void edge_dot_chunk(const ix *rowptr, const ix *col, ix begin, ix end, const real *left,
                                   const real *right, real *out, ix rank) {
     ix last = rowptr[end];
+    int far = lies_far(end * rank);
     for (ix i = begin; i < end; i++)
         for (ix e = rowptr[i]; e < rowptr[i + 1]; e++) {
-            if (rank >= FETCH_RANK && e + AHEAD < last) fetch(right + col[e + AHEAD] * rank, rank);
+            if (far && e + FAR_AHEAD < last) fetch(right + col[e + FAR_AHEAD] * rank, rank);
             out[e] = dot(left + i * rank, right + col[e] * rank, rank);
         }
 }
@@ -40,15 +39,16 @@ ALWAYS_INLINE void sum_rows_chunk(const ix *rowptr, const ix *other, const ix *p
                                   const uint8_t *simple, const real *x, ix add, real *out, ix rank) {
     double total[spill_width(rank)];
     ix last = rowptr[end];
+    int far = lies_far(end * rank);
     for (ix i = begin; i < end; i++) {
         real *to = out + i * rank;
         Spill spill = start_spill(total, rank, rowptr[i + 1] - rowptr[i]);
         if (!add) clear(to, rank);
         for (ix k = rowptr[i]; k < rowptr[i + 1]; k++) {
-            if (rank >= FETCH_RANK && k + AHEAD < last) {
-                fetch(x + other[k + AHEAD] * rank, rank);
-                if (perm != NULL && value != NULL) __builtin_prefetch(value + perm[k + AHEAD], 0, 3);
-                if (perm != NULL && simple != NULL) __builtin_prefetch(simple + perm[k + AHEAD], 0, 3);
+            if (far && k + FAR_AHEAD < last) {
+                fetch(x + other[k + FAR_AHEAD] * rank, rank);
+                if (perm != NULL && value != NULL) __builtin_prefetch(value + perm[k + FAR_AHEAD], 0, 3);
+                if (perm != NULL && simple != NULL) __builtin_prefetch(simple + perm[k + FAR_AHEAD], 0, 3);
             }
             ix p = perm != NULL ? perm[k] : k;
             real weight = value != NULL ? value[p] : (real)1;
@@ -62,6 +62,8 @@ ALWAYS_INLINE void sum_rows_chunk(const ix *rowptr, const ix *other, const ix *p
 /* The same for a rank that is a small constant: the sum stays in registers. */
 ALWAYS_INLINE void sum_short_rows(const ix *rowptr, const ix *other, const ix *perm, ix begin, ix end, const real *value,
                                   const uint8_t *simple, const real *x, ix add, real *out, ix rank) {
+    ix after = rowptr[end];
+    int far = lies_far(end * rank);
     for (ix i = begin; i < end; i++) {
         real *to = out + i * rank, sum[LANES];
         double total[LANES] = {0};
@@ -70,6 +72,11 @@ ALWAYS_INLINE void sum_short_rows(const ix *rowptr, const ix *other, const ix *p
         for (ix k = rowptr[i]; k < last;) {
             ix stop = smaller(k + LONG_RUN, last);
             for (; k < stop; k++) {
+                if (far && k + FAR_AHEAD < after) {
+                    fetch(x + other[k + FAR_AHEAD] * rank, rank);
+                    if (perm != NULL && value != NULL) __builtin_prefetch(value + perm[k + FAR_AHEAD], 0, 3);
+                    if (perm != NULL && simple != NULL) __builtin_prefetch(simple + perm[k + FAR_AHEAD], 0, 3);
+                }
                 ix p = perm != NULL ? perm[k] : k;
                 real weight = value != NULL ? value[p] : (real)1;
                 const real *from = x + other[k] * rank;
@@ -120,12 +127,14 @@ EXPORT void NAME(sum_entries)(const ix *rowptr, const ix *perm, ix rows, ix widt
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         double total[spill_width(width)];
-        ix end = row_start(rowptr, rows, chunk + 1, chunks);
+        ix end = row_start(rowptr, rows, chunk + 1, chunks), last = rowptr[end];
+        int far = perm != NULL && lies_far(rowptr[rows] * width);
         for (ix i = row_start(rowptr, rows, chunk, chunks); i < end; i++) {
             real *to = out + i * width;
             Spill spill = start_spill(total, width, rowptr[i + 1] - rowptr[i]);
             clear(to, width);
             for (ix k = rowptr[i]; k < rowptr[i + 1]; k++) {
+                if (far && k + FAR_AHEAD < last) fetch(value + perm[k + FAR_AHEAD] * width, width);
                 add_scaled(to, 1, value + (perm != NULL ? perm[k] : k) * width, width);
                 after_term(&spill, to);
             }
