@@ -1,4 +1,7 @@
-"""The table of the docs, from a result file alone: `python -m benchmarks.table results/benchmarks/X.json`."""
+"""The table of the docs, from result files alone: `python -m benchmarks.table results/benchmarks/*.json`.
+
+One column per file: a ratio always comes from one run, and several runs show how far the speed wanders.
+"""
 
 import json
 import sys
@@ -8,8 +11,27 @@ from typing import Any
 Row = tuple[str, str, str]
 
 
-def table(found: dict[str, Any]) -> str:
-    """Markdown: what was measured, the value, the bound it is held to."""
+def table(*runs: dict[str, Any]) -> str:
+    """Markdown: what was measured, the value of each run, the bound it is held to."""
+    columns = [{what: (value, bound) for what, value, bound in _rows(found)} for found in runs]
+    names = list(dict.fromkeys(what for column in columns for what in column))
+    head = ["what", *(f"run {place}" for place in range(1, len(runs) + 1)), "bound"]
+    lines = [head, ["---"] * len(head)]
+    for what in names:
+        bound = next(column[what][1] for column in columns if what in column)
+        lines.append([what, *(column.get(what, ("", ""))[0] for column in columns), bound])
+    about = [f"- run {place}: {_about(found['machine'])}" for place, found in enumerate(runs, start=1)]
+    return "\n".join([*about, "", *("| " + " | ".join(line) + " |" for line in lines)])
+
+
+def _about(machine: dict[str, Any]) -> str:
+    versions = f"torch {machine['torch']}, PyG {machine['torch_geometric']}"
+    when = machine["date"][:16].replace("T", " ")
+    load = f"load before {machine['load_before']:.1f}"
+    return f"{when}, {machine['cpu']}, {machine['threads']} threads, {versions}, {load}"
+
+
+def _rows(found: dict[str, Any]) -> list[Row]:
     rows: list[Row] = []
     if "steps" in found:
         rows += _steps(found["steps"])
@@ -24,18 +46,9 @@ def table(found: dict[str, Any]) -> str:
         rows.append(("Cora, first step in a fresh process", f"{found['start']['seconds']:.2f} s", "<= 0.5 s"))
     if "training" in found:
         whole = found["training"]
-        rows.append(
-            (
-                f"Cora, {whole['epochs']} epochs, whole process",
-                f"{whole['conjoint']:.1f} s (plain PyG script {whole['pyg']:.1f} s)",
-                "",
-            )
-        )
-    about = found["machine"]
-    head = f"{about['date'][:10]}, {about['cpu']}, {about['threads']} threads, torch {about['torch']}, PyG "
-    head += f"{about['torch_geometric']}, load before {about['load_before']:.1f}"
-    lines = ["| what | measured | bound |", "|---|---|---|", *("| " + " | ".join(row) + " |" for row in rows)]
-    return "\n".join([head, "", *lines])
+        shown = f"{whole['conjoint']:.1f} s (plain PyG script {whole['pyg']:.1f} s)"
+        rows.append((f"Cora, {whole['epochs']} epochs, whole process", shown, ""))
+    return rows
 
 
 BOUNDS = {"cora": ">= 11x (>= 4x)", "pubmed": ">= 8x (>= 3.5x)", "arxiv-64": ">= 9x"}
@@ -82,4 +95,4 @@ def _time(seconds: float) -> str:
 
 
 if __name__ == "__main__":
-    print(table(json.loads(Path(sys.argv[1]).read_text())))
+    print(table(*(json.loads(Path(name).read_text()) for name in sys.argv[1:])))
