@@ -150,7 +150,9 @@ def main() -> None:
     plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
     parser.add_argument("--parts", default=",".join(PARTS), help="which parts to run")
-    parser.add_argument("--seconds", type=float, default=20.0, help="for each graph's interleaved steps")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="of turns for each contestant on each graph"
+    )
     parser.add_argument("--out", type=Path, help="the JSON file; default results/benchmarks/<date>.json")
     options = parser.parse_args()
     found: dict[str, Any] = {"machine": machine()}

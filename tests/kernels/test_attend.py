@@ -51,14 +51,21 @@ def test_heads_may_share_their_mix_and_epsilon() -> None:
 
 
 def test_a_row_that_is_not_a_number_stays_alone() -> None:
-    """Short rows are read with some of what follows them, which must not leak into the result."""
-    adj = GRAPHS["rectangular"]()
+    """Short rows are read with some of what follows them, which must not leak into sums or products."""
+    adj = GRAPHS["random"]()
     heard = set(adj.col[adj.row == 0].tolist())
-    broken = next(node for node in range(adj.num_src) if node not in heard and node)
+    broken = next(
+        node + 1 for node in sorted(heard) if node + 1 not in heard
+    )  # right behind a row that is read
     x = numbers(adj.num_src, 1, 7, seed=1)
     x[broken] = float("nan")
-    alpha = numbers(adj.num_entries, 1, seed=2)
-    assert ops.aggregate(adj, alpha, x)[0].isfinite().all()
+    alpha = numbers(adj.num_entries, 1, seed=2).requires_grad_()
+    out = ops.aggregate(adj, alpha, x.requires_grad_())
+    assert out[0].isfinite().all()
+    grad = torch.ones_like(out)
+    grad[1] = float("nan")  # right behind the gradient of row 0
+    d_alpha, _ = torch.autograd.grad(out, (alpha, x), grad)
+    assert d_alpha[adj.row == 0].isfinite().all()
 
 
 @pytest.mark.parametrize("learns", range(4))

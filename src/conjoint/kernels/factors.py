@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ..graph.adjacency import Adjacency
-from .library import MAX_CHUNKS, run
+from .library import partial_sums, run
 
 LOSS_RANK = 8  # up to which a row of V is one vector
 
@@ -47,7 +47,7 @@ class _FactorLoss(torch.autograd.Function):
     def forward(ctx: Any, factors: Tensor, score: Tensor, linked: Tensor, squares: float) -> Tensor:
         rows, rank = factors.shape
         gram, loss = factors.new_empty(rank, rank), factors.new_empty(())
-        partial = factors.new_empty(MAX_CHUNKS * (rank * rank + 1), dtype=torch.float64)
+        partial = partial_sums(factors, rank * rank + 1)
         shape, entries = (factors, rows, rank), (linked, score, score.numel())
         run("factor_loss", factors.dtype, *shape, *entries, float(squares), partial, gram, loss)
         ctx.save_for_backward(factors, gram, linked)
@@ -71,7 +71,7 @@ class _ExpressionLoss(torch.autograd.Function):
         others = (back.rowptr, back.row, back.perm, *factors.shape)
         run("sum_rows", factors.dtype, *others, None, adj.simple, factors, 0, spread)
         grams, loss = factors.new_empty(2, rank, rank), factors.new_empty(())
-        partial = factors.new_empty(MAX_CHUNKS * 2 * rank * rank, dtype=torch.float64)
+        partial = partial_sums(factors, 2 * rank * rank)
         inputs = (factors, spread, *factors.shape, float(adj.num_simple))
         run("expression_loss", factors.dtype, *inputs, partial, grams, loss)
         ctx.adj = adj

@@ -30,6 +30,11 @@ def _served(*tensors: Tensor | None) -> bool:
     )
 
 
+def targets(adj: Adjacency, per_source: Tensor) -> Tensor:
+    """Targets are the first sources; a slice of everything would only cost a copy in the backward pass."""
+    return per_source if adj.num_dst == per_source.size(0) else per_source[: adj.num_dst]
+
+
 def segment_sum(adj: Adjacency, per_entry: Tensor) -> Tensor:
     if adj.num_entries and _served(per_entry):
         return fast_structure.segment_sum(adj, per_entry)
@@ -52,8 +57,7 @@ def factor_attention(adj: Adjacency, factors: Tensor) -> tuple[Tensor, Tensor]:
     """<V_i, V_j> of every entry, and their softmax over each row. [num_src, rank] -> [entries], [entries]"""
     if adj.num_entries and _served(factors) and not torch.compiler.is_compiling():
         return fast_factors.factor_attention(adj, factors)
-    targets = factors if factors.size(0) == adj.num_dst else factors[: adj.num_dst]
-    score = edge_dot(adj, targets, factors)
+    score = edge_dot(adj, targets(adj, factors), factors)
     return score, edge_softmax(adj, score)
 
 
@@ -74,8 +78,7 @@ def expression_loss(adj: Adjacency, factors: Tensor) -> Tensor:
     """||A - V V^T A||_F^2 = ||A||^2 - 2 tr(H) + <H, V^T V> with H = S^T S, S = A^T V. -> scalar"""
     if _narrow(adj, factors):
         return fast_factors.expression_loss(adj, factors)
-    targets = factors if factors.size(0) == adj.num_dst else factors[: adj.num_dst]
-    spread_out = spread(adj, targets)  # [num_src, rank]
+    spread_out = spread(adj, targets(adj, factors))  # [num_src, rank]
     spread_gram = spread_out.t() @ spread_out
     return adj.num_simple - 2.0 * torch.trace(spread_gram) + (spread_gram * (factors.t() @ factors)).sum()
 

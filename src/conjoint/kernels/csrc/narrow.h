@@ -4,36 +4,9 @@
 
 /* Beyond this many heads the sums would not fit into registers anyway. */
 enum { NARROW_HEADS = 16 };
-typedef bits lane_bits __attribute__((vector_size(LANES * sizeof(real))));
 
 ALWAYS_INLINE int is_narrow(const NAME(Aggregation) * in) {
-    return in->channels <= LANES && in->heads <= NARROW_HEADS && (in->x_heads == in->heads);
-}
-
-/* A vector of which only the first `count` numbers belong to the head. Read whole unless the array ends before:
- * what follows is other data. */
-ALWAYS_INLINE lanes load_part(const real *x, ix count, ix room) {
-    if (room >= LANES) return *lanes_at(x);
-    lanes part = {0};
-    memcpy(&part, x, (size_t)count * sizeof(real));
-    return part;
-}
-
-ALWAYS_INLINE void store_part(real *to, lanes v, ix count) {
-    if (count == LANES) *(lanes *)to = v;
-    else memcpy(to, &v, (size_t)count * sizeof(real));
-}
-
-/* All bits of the first `count` numbers. */
-ALWAYS_INLINE lane_bits first_places(ix count) {
-    lane_bits keep = {0};
-    for (ix c = 0; c < LANES; c++) keep[c] = c < count ? ~(bits)0 : 0;
-    return keep;
-}
-
-/* Zeros in place of other data, which in a product over channels would do harm. */
-ALWAYS_INLINE lanes only(lanes v, lane_bits keep, ix count) {
-    return count == LANES ? v : (lanes)((lane_bits)v & keep);
+    return in->channels <= LANES && in->heads <= NARROW_HEADS && in->x_heads == in->heads;
 }
 
 /* Rows begin .. end of the result. heads, channels and merged are constants in the usual cases. */

@@ -56,7 +56,7 @@ ALWAYS_INLINE ix surviving(const NAME(SparseRows) * x, Mask mask, ix e0, ix e1, 
     return count;
 }
 
-/* Rows of `width` numbers that are summed up in registers, as many as there are. */
+/* The paper's width, eight heads of eight channels: the sum of a row fits into registers. */
 enum { SUMMED = 64 };
 
 ALWAYS_INLINE void sparse_rows(const NAME(SparseRows) * x, Mask mask, ix begin, ix end, const real *by_input, real *out,

@@ -168,6 +168,34 @@ ALWAYS_INLINE void sum_each(const lanes *v, ix heads, real *sums) {
         for (ix h = 0; h < heads; h++) sums[h] = sum_lanes(v[h]);
 }
 
+typedef bits lane_bits __attribute__((vector_size(LANES * sizeof(real))));
+
+/* A vector of which only the first `count` numbers belong to the head. Read whole unless the array ends before:
+ * what follows is other data. */
+ALWAYS_INLINE lanes load_part(const real *x, ix count, ix room) {
+    if (room >= LANES) return *lanes_at(x);
+    lanes part = {0};
+    memcpy(&part, x, (size_t)count * sizeof(real));
+    return part;
+}
+
+ALWAYS_INLINE void store_part(real *to, lanes v, ix count) {
+    if (count == LANES) *(lanes *)to = v;
+    else memcpy(to, &v, (size_t)count * sizeof(real));
+}
+
+/* All bits of the first `count` numbers. */
+ALWAYS_INLINE lane_bits first_places(ix count) {
+    lane_bits keep = {0};
+    for (ix c = 0; c < LANES; c++) keep[c] = c < count ? ~(bits)0 : 0;
+    return keep;
+}
+
+/* Zeros in place of other data, which in a product over channels would do harm. */
+ALWAYS_INLINE lanes only(lanes v, lane_bits keep, ix count) {
+    return count == LANES ? v : (lanes)((lane_bits)v & keep);
+}
+
 ALWAYS_INLINE real dot(const real *restrict a, const real *restrict b, ix count) {
     lanes even = {0}, odd = {0};
     real rest = 0;

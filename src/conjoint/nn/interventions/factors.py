@@ -33,7 +33,7 @@ class LowRank(Intervention):
     def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
         """C_ij = <V_i, V_j>. -> [entries]"""
         factors = self.rows(adj, n_id)
-        return ops.edge_dot(adj, _targets(adj, factors), factors)
+        return ops.edge_dot(adj, ops.targets(adj, factors), factors)
 
     def structure(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Structure:
         if adj.log_weight is not None or type(self).score is not LowRank.score:
@@ -82,8 +82,3 @@ class SelfExpression(LowRank):
 
     def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
         return ops.expression_loss(adj, self.rows(adj, n_id))
-
-
-def _targets(adj: Adjacency, per_source: Tensor) -> Tensor:
-    """Targets are the first sources; a slice of everything would only cost a copy in the backward pass."""
-    return per_source if adj.num_dst == per_source.size(0) else per_source[: adj.num_dst]
