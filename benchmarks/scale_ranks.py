@@ -25,7 +25,7 @@ from .scale_graph import write_tables
 NODES, EDGES, FEATURES = 100_000, 1_000_000, 128
 BATCH = ("--batch", "neighbours", "--batch-size", "1024", "--fanout", "10,5", "--batches-per-step", "4")
 QUIET = ("--quiet", "--json")
-LENGTHS = (2, 22)  # epochs of a short and a long run
+LENGTHS = (2, 10)  # epochs of a short and a long run
 TURNS = 3
 
 

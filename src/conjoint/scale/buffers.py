@@ -19,7 +19,7 @@ def averaged_statistics(model: nn.Module, count: int, ranks: Ranks) -> Iterator[
     counters = [m.num_batches_tracked for m in norms if m.num_batches_tracked is not None]
     before = [t.clone() for t in kept]
     steps = [t.clone() for t in counters]
-    sums = [torch.zeros_like(t) for t in kept]
+    sums = [torch.zeros_like(t, dtype=torch.float64) for t in kept]  # the same in every order
     begun = False
 
     def add() -> None:

@@ -8,7 +8,7 @@ import contextlib
 import datetime
 import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from ..errors import ConjointError, InputError
 
 DEFAULT_TIMEOUT = 600.0
+Reduce = Callable[[dist.GradBucket], torch.futures.Future[Tensor]]
 
 
 class PeerLost(ConjointError):
@@ -131,8 +132,8 @@ class Ranks:
                 for tensor in tensors:
                     dist.broadcast(tensor, src=0)
 
-    def wrap(self, model: nn.Module) -> nn.Module:
-        """The model whose backward pass averages the gradients of all processes."""
+    def wrap(self, model: nn.Module, reduce: Reduce) -> nn.Module:
+        """The model whose backward pass joins the gradients of all processes by `reduce`."""
         if self.world == 1:
             return model
         parallel = nn.parallel.DistributedDataParallel
@@ -142,7 +143,9 @@ class Ranks:
         if "forward_sync_buffers" in names:
             quiet = {"forward_sync_buffers": False}
         with self.listening():
-            return parallel(model, **quiet)
+            wrapped = parallel(model, **quiet)
+            wrapped.register_comm_hook(None, lambda _, bucket: reduce(bucket))
+            return wrapped
 
 
 alone = Ranks()

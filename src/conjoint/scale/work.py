@@ -32,6 +32,7 @@ from .batches import NodeBatch, Plan, cluster_count, plan_batches
 from .buffers import averaged_statistics
 from .clusters import clusters
 from .config import BatchConfig
+from .gradients import GradientSums
 from .inference import attention_network, infer
 from .penalty import estimate, has_estimate
 from .ranks import Ranks, alone
@@ -136,7 +137,8 @@ class _Trainer:
         self.optimizer = RowAdam(parameter_groups(model, config), lr=config.lr, fused=True)
         if self.factors is not None:
             self.factors.requires_grad_(False)  # its gradient is made row by row
-        self.module = ranks.wrap(model)
+        self.sums = GradientSums(model.parameters(), plan.config.per_step)
+        self.module = ranks.wrap(model, self.sums.reduce)
         self.device = device_of(model)
 
     def step_through(self, epoch: int) -> dict[str, Any]:
@@ -168,14 +170,18 @@ class _Trainer:
                 leaf = None
                 if self.factors is not None:
                     leaf = self.factors[batch.rows].requires_grad_()
-                with ranks.listening(), self._synchronising(last=k == len(batches) - 1):
+                last = k == len(batches) - 1
+                with ranks.listening(), self._synchronising(last):
                     loss, parts = self._loss(batch, leaf)
-                    # The engine averages over processes; what is left is the average over our own batches.
-                    (loss / len(batches)).backward()
+                    loss.backward()
+                if not last:
+                    self.sums.take()
                 losses += parts / per_step
                 if leaf is not None and leaf.grad is not None:
                     rows.append(batch.rows)
-                    grads.append(leaf.grad / ranks.world)
+                    grads.append(leaf.grad / per_step)
+        if ranks.world == 1:
+            self.sums.close()
         losses = np.sum(ranks.numbers(losses.tolist()), axis=0)
         # Before the step, so that the weights which the last checkpoint may hold are never the broken ones.
         must_be_finite(float(losses[0]), "training loss", epoch, self.config)
