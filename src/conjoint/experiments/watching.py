@@ -40,14 +40,17 @@ class ReleaseWatcher:
         if row.get("val_loss", self.seen.val_loss) >= self.seen.val_loss:
             return  # not evaluated in this epoch, or no progress: the rule would not look
         self.model.eval()
-        test_accuracy = _share_right(self._test.logits(self.model), self._test.labels)
+        out = self.model(self._test.x, self._test.graph)
+        test = out if self._test.pick is None else out[self._test.pick]
+        test_accuracy = _share_right(test, self._test.labels)
         self.seen, verdict = watch(RULE, self.seen, row | {"test_accuracy": test_accuracy})
         if verdict.keep:
-            self.all_accuracy = self._over_all_nodes()
+            whole = self._test.graph is self._inputs.graph  # then all nodes are there already
+            self.all_accuracy = self._over_all_nodes(out if whole else None)
 
-    def _over_all_nodes(self) -> float:
+    def _over_all_nodes(self, logits: Tensor | None) -> float:
         labelled = self._inputs.y >= 0
-        logits = self.model(self._inputs.x, self._inputs.graph)
+        logits = self.model(self._inputs.x, self._inputs.graph) if logits is None else logits
         return _share_right(logits[labelled], self._inputs.y[labelled])
 
     def report(self) -> dict[str, Any]:

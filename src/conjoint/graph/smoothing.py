@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
@@ -11,6 +12,8 @@ from torch import Tensor
 
 from ..errors import InputError
 from .sparse import to_scipy
+
+Vectors = npt.NDArray[np.float32]
 
 # One thread and two sum in different orders: the same graph would get other last bits on another machine.
 one_thread = threadpool_limits.wrap(limits=1)
@@ -35,10 +38,21 @@ def smoothed_features(
     """
     if hops < 0 or rank < 1:
         raise InputError(f"hops={hops}, rank={rank}: choose hops of 0 or more and a rank of 1 or more")
+    vectors = reduced_features(x, rank=rank, seed=seed, centre=centre)
+    return torch.from_numpy(smooth(vectors, edge_index, num_nodes, hops))
+
+
+@one_thread
+def reduced_features(x: Tensor, *, rank: int, seed: int = 0, centre: bool = False) -> Vectors:
+    """X in at most `rank` dimensions, see `smoothed_features`. [nodes, <= rank]"""
     matrix = _unit(x) if centre else to_scipy(x) if x.layout == torch.sparse_csr else x.detach().cpu().numpy()
     reduced = _reduce(matrix, rank, seed)
-    if centre:
-        reduced = reduced - reduced.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return reduced - reduced.mean(axis=0, dtype=np.float64).astype(np.float32) if centre else reduced
+
+
+@one_thread
+def smooth(vectors: Vectors, edge_index: Tensor, num_nodes: int, hops: int) -> Vectors:
+    """(D^-1/2 (A + I) D^-1/2)^hops times the vectors, rows of length 1. Parallel edges count once."""
     src, dst = edge_index.cpu().numpy()
     loops = np.arange(num_nodes)
     ends = (np.concatenate([dst, loops]), np.concatenate([src, loops]))
@@ -47,8 +61,8 @@ def smoothed_features(
     scale = sp.diags_array((1.0 / np.sqrt(walk.sum(axis=1))).astype(np.float32))
     walk = scale @ walk @ scale
     for _ in range(hops):
-        reduced = walk @ reduced
-    return F.normalize(torch.from_numpy(np.ascontiguousarray(reduced)).to(torch.float32), dim=1)
+        vectors = walk @ vectors
+    return F.normalize(torch.from_numpy(np.ascontiguousarray(vectors)).to(torch.float32), dim=1).numpy()
 
 
 def _unit(x: Tensor) -> Any:
@@ -61,7 +75,7 @@ def _unit(x: Tensor) -> Any:
     return sp.csr_array(sp.diags_array(1.0 / length) @ matrix)
 
 
-def _reduce(matrix: Any, rank: int, seed: int) -> np.ndarray:
+def _reduce(matrix: Any, rank: int, seed: int) -> Vectors:
     """X V with V an orthonormal basis of (nearly) the leading right singular vectors, by subspace iteration.
 
     Which basis of that space it is does not matter to cosines, so no SVD is needed.

@@ -16,8 +16,9 @@ from . import baselines as base
 from .baselines import Settings
 from .cat import CAT
 from .conv import Strategy
-from .interventions import catalogue
+from .interventions import Intervention, catalogue
 from .model import NodeModel
+from .spread import Spread
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,16 @@ class GATSettings(Settings):
 class SelfTermSettings(GATSettings):
     self_dropout: float = 0.0
     per_head: bool = True
+
+
+@dataclass(frozen=True)
+class SpreadSettings(Settings):
+    """Arguments of `Spread`."""
+
+    hidden: int = 32
+    steps: int = 8
+    dropout: float = 0.5
+    drop_node: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -189,14 +200,34 @@ _STRATEGIES: dict[str, Strategy] = {"cat-i": "implicit", "cat-e": "explicit"}
 
 
 def _conjoint(about: str, intervention: str, strategy: Strategy) -> Entry:
-    """A network around the intervention of that name, whose own choices join the settings."""
+    """A network of attention around the intervention of that name."""
+
+    def make(size: Size, settings: SelfTermSettings, made: Intervention) -> CAT:
+        return _attention(size, settings, intervention=made, strategy=strategy)
+
+    return _around(intervention, about, SelfTermSettings, make)
+
+
+def _spread(intervention: str) -> Entry:
+    """Random propagation over edges that weigh as the intervention of that name says."""
+
+    def make(size: Size, settings: SpreadSettings, made: Intervention | None) -> Spread:
+        options = {name: getattr(settings, name) for name in ("steps", "dropout", "drop_node")}
+        return Spread(size.features, settings.hidden, size.classes, intervention=made, **options)
+
+    return _around(intervention, "random propagation", SpreadSettings, make)
+
+
+def _around(
+    intervention: str, about: str, settings: type[Settings], network: Callable[[Size, Any, Any], NodeModel]
+) -> Entry:
+    """A network around an intervention, whose own choices join the network's settings."""
     kinds = catalogue.kinds(intervention)
     choices = [name for name in ("rank", *catalogue.TEMPERED) if any(name in kind.has for kind in kinds)]
 
-    def make(size: Size, settings: SelfTermSettings) -> CAT:
+    def make(size: Size, settings: Any) -> NodeModel:
         chosen = {name: getattr(settings, name) for name in choices}
-        made = catalogue.make(intervention, size.num_nodes, size.classes, **chosen)
-        return _attention(size, settings, intervention=made, strategy=strategy)
+        return network(size, settings, catalogue.make(intervention, size.num_nodes, size.classes, **chosen))
 
     learns = len(kinds) == 1 and kinds[0].learns  # several are weighed against each other anyway
     known = {
@@ -209,8 +240,8 @@ def _conjoint(about: str, intervention: str, strategy: Strategy) -> Entry:
         "learn_temperature": ("learn_temperature", bool, learns),
     }
     added = [known[name] for name in choices]
-    settings = make_dataclass("ConjointSettings", added, bases=(SelfTermSettings,), frozen=True)
-    return Entry(f"{about}, {' and '.join(kind.about for kind in kinds)}", settings, make)
+    joined = make_dataclass("ConjointSettings", added, bases=(settings,), frozen=True)
+    return Entry(f"{about}, {' and '.join(kind.about for kind in kinds)}", joined, make)
 
 
 def _simple(about: str, model: Callable[[int, int, Any], NodeModel], settings: type[Settings]) -> Entry:
@@ -248,6 +279,7 @@ _ZOO = {
     "cat-i-fs": _conjoint("conjoint attention, implicit", "fs", "implicit"),
     "cat-i-spectral": _conjoint("conjoint attention, implicit", "spectral", "implicit"),
     "cat-i-smooth": _conjoint("conjoint attention, implicit", "smooth", "implicit"),
+    "cat-i-trust": _conjoint("conjoint attention, implicit", "trust", "implicit"),
     "cat-i-ppr": _conjoint("conjoint attention, implicit", "ppr", "implicit"),
     "cat-i-jaccard": _conjoint("conjoint attention, implicit", "jaccard", "implicit"),
     "cat-i-adamic": _conjoint("conjoint attention, implicit", "adamic", "implicit"),
@@ -258,11 +290,16 @@ _ZOO = {
     "cat-e-fs": _conjoint("conjoint attention, explicit", "fs", "explicit"),
     "cat-e-spectral": _conjoint("conjoint attention, explicit", "spectral", "explicit"),
     "cat-e-smooth": _conjoint("conjoint attention, explicit", "smooth", "explicit"),
+    "cat-e-trust": _conjoint("conjoint attention, explicit", "trust", "explicit"),
     "cat-e-ppr": _conjoint("conjoint attention, explicit", "ppr", "explicit"),
     "cat-e-jaccard": _conjoint("conjoint attention, explicit", "jaccard", "explicit"),
     "cat-e-adamic": _conjoint("conjoint attention, explicit", "adamic", "explicit"),
     "cat-e-nmf": _conjoint("conjoint attention, explicit", "nmf", "explicit"),
     "cat-e-nsc": _conjoint("conjoint attention, explicit", "nsc", "explicit"),
+    "spread-zero": _spread("zero"),
+    "spread-trust": _spread("trust"),
+    "spread-smooth": _spread("smooth"),
+    "spread-mf": _spread("mf"),
     "gat-self": Entry("control: GAT with the self term alone", SelfTermSettings, _attention),
     "cat-i-zero": _conjoint("control: implicit", "zero", "implicit"),
     "cat-i-random": _conjoint("control: implicit", "random", "implicit"),

@@ -1,7 +1,14 @@
 """Structural interventions: scores for edges, learnt or computed outside the network."""
 
 from .base import Constant, EdgeScores, Intervention, align_scores
-from .computed import Computed, DiffusionSimilarity, RandomSimilarity, SmoothedSimilarity, SpectralSimilarity
+from .computed import (
+    Computed,
+    DiffusionSimilarity,
+    RandomSimilarity,
+    SmoothedSimilarity,
+    SpectralSimilarity,
+    TrustedEdges,
+)
 from .embedding import EmbeddingSimilarity
 from .factors import LowRank, MatrixFactorization, SelfExpression
 from .features import FeatureSimilarity
@@ -28,5 +35,6 @@ __all__ = [
     "Several",
     "SmoothedSimilarity",
     "SpectralSimilarity",
+    "TrustedEdges",
     "align_scores",
 ]

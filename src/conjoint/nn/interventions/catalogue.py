@@ -6,7 +6,13 @@ from typing import Any
 
 from ...errors import InputError
 from .base import Constant, Intervention
-from .computed import DiffusionSimilarity, RandomSimilarity, SmoothedSimilarity, SpectralSimilarity
+from .computed import (
+    DiffusionSimilarity,
+    RandomSimilarity,
+    SmoothedSimilarity,
+    SpectralSimilarity,
+    TrustedEdges,
+)
 from .factors import MatrixFactorization, SelfExpression
 from .features import FeatureSimilarity
 from .normalised import NormalisedExpression, NormalisedFactorization
@@ -77,6 +83,7 @@ KINDS: dict[str, Kind] = {
         "similarity of leading eigenvectors", _computed(SpectralSimilarity), ("rank", *TEMPERED)
     ),
     "smooth": Kind("similarity of smoothed features", _computed(SmoothedSimilarity), ("rank", *TEMPERED)),
+    "trust": Kind("edges that look unlike random pairs", _computed(TrustedEdges), ("rank",)),
     "ppr": Kind(
         "proximity by personalised PageRank", _computed(DiffusionSimilarity), ("rank", *TEMPERED), learns=True
     ),

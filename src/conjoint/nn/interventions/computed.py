@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from ...errors import InputError
+from ...graph import decoys
 from ...graph.adjacency import Adjacency
 from ...graph.proximity import diffusion_vectors, spectral_vectors
-from ...graph.smoothing import smoothed_features
+from ...graph.smoothing import reduced_features, smooth, smoothed_features
 from .. import ops
 from .base import Intervention
 from .temperature import Temperature
@@ -159,6 +160,41 @@ class SmoothedSimilarity(Computed):
         assert x is not None
         options = {"hops": self.hops, "rank": self.rank, "seed": self.seed}
         return _cosine(adj, smoothed_features(x, adj.edge_index, adj.num_src, centre=True, **options))
+
+
+class TrustedEdges(SmoothedSimilarity):
+    """The cosine of `SmoothedSimilarity`, as sharp as the graph needs: see `conjoint.graph.decoys`.
+
+    C_ij = T cosine(i, j), with the smallest T at which edges that look like random pairs have at most the
+    share `leak` of all weight exp(C). On a clean graph T is about 0, and every edge counts alike; the more
+    edges look random, the sharper it becomes.
+
+    Args:
+        leak: the share that is let through.
+        temperature, learn_temperature: a factor of T.
+    """
+
+    def __init__(
+        self,
+        rank: int = 64,
+        hops: int = 2,
+        leak: float = 0.1,
+        temperature: float = 1.0,
+        learn_temperature: bool = False,
+        seed: int = 0,
+        features: Tensor | None = None,
+    ) -> None:
+        super().__init__(rank, hops, temperature, learn_temperature, seed, features)
+        if not 0.0 < leak < 1.0:
+            raise InputError(f"leak: {leak}; choose a share between 0 and 1, for example 0.1")
+        self.leak = leak
+
+    def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
+        assert x is not None
+        nodes, edges = adj.num_src, adj.edge_index
+        vectors = reduced_features(x, rank=self.rank, seed=self.seed, centre=True)
+        sharp = decoys.sharpness(*decoys.compare(vectors, edges, nodes, self.hops, self.seed), self.leak)
+        return sharp * _cosine(adj, torch.from_numpy(smooth(vectors, edges, nodes, self.hops)))
 
 
 class DiffusionSimilarity(Computed):

@@ -1,0 +1,130 @@
+r"""Features that walk along the edges before a perceptron reads them.
+
+After GRAND, "Graph Random Neural Networks for Semi-Supervised Learning on Graphs" (Feng et al., 2020):
+
+.. math:: \bar X = \frac{1}{K + 1} \sum_{k=0}^{K} P^k \, \mathrm{drop}(X), \quad
+    Z = \sigma(\bar X W_1 + b_1) W_2 + b_2
+
+GRAND takes the normalised adjacency for P. Here an edge weighs as much as its structural score says, see
+`nn.propagation`, so that features do not walk over edges that are probably wrong.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from ..graph.adjacency import Adjacency, adjacency
+from . import checks, ops
+from .baselines.layers import FeatureLinear, dropped
+from .interventions import Intervention
+from .model import NodeModel, Perturb
+from .propagation import propagation_weights
+from .randomness import draw_seed
+
+
+class Spread(NodeModel):
+    """Random propagation over edges that weigh as an intervention says, then two layers.
+
+    Args:
+        in_channels: number of input features.
+        hidden_channels: units of the hidden layer.
+        out_channels: number of classes.
+        intervention: scores the edges; None takes them all for equal, which is GRAND's graph.
+        steps: K, how far features walk.
+        dropout: on the input features and on the hidden units.
+        drop_node: share of nodes that say nothing in a pass, all of their features at once.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        *,
+        intervention: Intervention | None = None,
+        steps: int = 8,
+        dropout: float = 0.5,
+        drop_node: float = 0.5,
+    ) -> None:
+        super().__init__()
+        checks.positive(hidden_channels=hidden_channels, out_channels=out_channels)
+        checks.not_negative(steps=steps)
+        checks.share(dropout=dropout, drop_node=drop_node)
+        self.intervention = intervention
+        self.steps, self.dropout, self.drop_node = steps, dropout, drop_node
+        self.first = FeatureLinear(in_channels, hidden_channels, bias=False, weight_initializer="glorot")
+        self.first_bias = nn.Parameter(torch.zeros(hidden_channels))
+        self.second = nn.Linear(hidden_channels, out_channels)
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew, those of the intervention included."""
+        self.first.reset_parameters()
+        nn.init.zeros_(self.first_bias)
+        self.second.reset_parameters()
+        if self.intervention is not None:
+            self.intervention.reset_parameters()
+
+    def prepare(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> Adjacency:
+        """The graph with one self-loop per node, sorted by listener."""
+        made = adjacency(edge_index, num_nodes)
+        return made if edge_weight is None else made.with_weights(edge_weight)
+
+    def observe(self, x: Tensor, graph: Adjacency) -> None:
+        if self.intervention is not None:
+            self.intervention.observe(graph, x)
+
+    def forward(self, x: Tensor, graph: Adjacency) -> Tensor:
+        return self._read(self._spread(self._say(x).unsqueeze(1), x, graph)).squeeze(1)
+
+    def embed(self, x: Tensor, graph: Adjacency) -> Tensor:
+        """The hidden units."""
+        return self._hidden(self._spread(self._say(x).unsqueeze(1), x, graph)).squeeze(1)
+
+    def penalty(self, graph: Adjacency) -> Tensor:
+        return super().penalty(graph) if self.intervention is None else self.intervention.penalty(graph)
+
+    def predict_often(
+        self,
+        x: Tensor,
+        graph: Adjacency,
+        whole: Adjacency | None = None,
+        passes: int = 1,
+        perturb: Perturb | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The passes walk side by side, unless each has a graph of its own."""
+        inputs = [(x, graph) if perturb is None else perturb(x, graph) for _ in range(passes)]
+        if any(graph_now is not graph for _, graph_now in inputs):
+            logits = torch.stack([self(*one) for one in inputs])
+        else:
+            said = torch.stack([self._say(x_now) for x_now, _ in inputs], dim=1)
+            logits = self._read(self._spread(said, x, graph)).transpose(0, 1)
+        return logits, self.penalty(graph)
+
+    def structural_parameters(self) -> list[nn.Parameter]:
+        return [] if self.intervention is None else list(self.intervention.parameters())
+
+    def _say(self, x: Tensor) -> Tensor:
+        """drop(X) W_1. Before the walk, as hidden units are fewer than features; the product is the same."""
+        said = self.first(dropped(self, x, self.dropout))
+        if not self.training or self.drop_node == 0.0:
+            return said
+        heard = torch.rand(said.size(0), 1, device=said.device) >= self.drop_node
+        return said * (heard / (1.0 - self.drop_node))
+
+    def _spread(self, said: Tensor, x: Tensor, graph: Adjacency) -> Tensor:
+        """The mean over 0 to K steps. [nodes, passes, hidden]"""
+        score = None if self.intervention is None else self.intervention(graph, x)
+        weights = propagation_weights(graph, score).to(said.dtype)
+        start = said.flatten(1).unsqueeze(1)  # one head, the passes' channels side by side
+        total = start
+        for _ in range(self.steps):  # S + P (S + P (S + ...))
+            total = start + ops.aggregate(graph, weights, total)
+        return (total / (self.steps + 1)).reshape(said.shape)
+
+    def _hidden(self, spread: Tensor) -> Tensor:
+        """Activated and, in training, dropped. [nodes, passes, hidden]"""
+        dropout = self.dropout if self.training else 0.0
+        seed = draw_seed(spread.device) if dropout > 0.0 else None
+        return ops.activate_and_drop(spread + self.first_bias, "relu", dropout, seed)
+
+    def _read(self, spread: Tensor) -> Tensor:
+        return self.second(self._hidden(spread))
