@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from conjoint import recommended
 from conjoint.cli import make_parser
 from conjoint.cli.plan import DEFAULT_SEEDS, Plan, assignment, check_settings, plan_from, read_config
 from conjoint.errors import InputError
@@ -17,9 +18,41 @@ def plan(*arguments: str) -> Plan:
 def test_nothing_said_means_the_embedded_cora() -> None:
     made = plan()
     assert made.data == {"name": "cora", "source": "embedded"}
-    assert made.model == {"name": "cat-i-mf"}
+    assert made.model == {"name": recommended.MODEL}
     assert made.seeds == tuple(range(DEFAULT_SEEDS))
-    assert made.train == {} and made.split == {}
+    assert made.train == recommended.TRAIN and made.split == {}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--model", "cat-i-mf"],
+        ["--heads", "4"],
+        ["--lambda", "0.1"],
+        ["--intervention", "auto"],
+        ["--batch", "neighbours"],
+        ["--fanout", "10,5"],
+    ],
+)
+def test_what_only_attention_has_asks_for_attention(arguments: list[str]) -> None:
+    made = plan(*arguments)
+    assert made.model["name"] == "cat-i-mf" and "consistency" not in made.train and "rule" not in made.train
+
+
+def test_options_beat_the_recommended_setting() -> None:
+    made = plan("--epochs", "7", "--consistency", "passes=4", "--hidden", "16")
+    assert made.train == {**recommended.TRAIN, "epochs": 7, "consistency": {"passes": 4}}
+    assert made.model == {"name": recommended.MODEL, "hidden": 16}
+
+
+def test_several_ranks_train_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert plan().model == {"name": recommended.FALLBACK}
+
+
+def test_a_search_starts_from_the_plain_setting() -> None:
+    assert plan_from(make_parser().parse_args(["tune", "cora"])).train == {}
 
 
 def test_options_beat_the_file_and_set_beats_both(tmp_path: Path) -> None:
@@ -50,7 +83,7 @@ def test_a_runs_own_config_is_a_config(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_consistency_takes_settings_or_its_defaults() -> None:
-    assert plan("--consistency").train == {"consistency": {}}
+    assert plan("--model", "gat", "--consistency").train == {"consistency": {}}
     assert plan("cora", "--consistency", "passes=2,weight=3.0").train["consistency"] == {
         "passes": 2,
         "weight": 3.0,
@@ -89,7 +122,7 @@ def test_values_read_as_toml_or_as_a_word(text: str, value: object) -> None:
         (["--nodes", "n.csv"], "--edges"),
         (["--edges", "e.csv", "--edition", "release"], "--edition"),
         (["--set", "clip"], "key=value"),
-        (["--set", "depth=3"], "neither cat-i-mf nor training"),
+        (["--set", "depth=3"], "neither spread-trust nor training"),
         (["--seeds", "0"], "1 seed or more"),
         (["--config", "nowhere.toml"], "no such file"),
     ],

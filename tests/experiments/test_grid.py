@@ -121,5 +121,5 @@ def test_every_published_accuracy_stands_in_the_papers_source() -> None:
 def test_a_level_inside_a_table_leaves_the_rest_of_the_table() -> None:
     specs = experiment("recipe-weight").specs
     seen = {tuple(sorted(spec.train_settings["consistency"].items())) for spec in specs}
-    weights = (0, 0.5, 1.0, 2)
+    weights = (0, 0.5, 1.0, 2, 4)
     assert seen == {(("passes", 2), ("temperature", 0.5), ("weight", weight)) for weight in weights}

@@ -131,6 +131,16 @@ def test_trust_takes_every_edge_of_a_clean_graph_alike_and_not_of_a_noisy_one() 
     assert float(score[other][same].mean()) > float(score[other][~same].mean()) + 1.0
 
 
+def test_what_is_shown_as_attention_is_the_walk() -> None:
+    x, edges = graph()
+    model = Spread(FEATURES, HIDDEN, CLASSES)
+    adj = model.prepare(edges, NODES)
+    model.intervention = Given(torch.randn(adj.num_entries))
+    ((shown, alpha),) = model.attention(x, adj)
+    p = torch.zeros(NODES, NODES).index_put((shown[1], shown[0]), alpha.squeeze(1), accumulate=True)
+    assert torch.allclose(p, dense(adj, model.intervention.scores), atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "wrong", [{"steps": -1}, {"dropout": 1.0}, {"drop_node": -0.1}, {"hidden_channels": 0}]
 )

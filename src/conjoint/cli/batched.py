@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from .. import recommended
 from ..data.splits import Split
 from ..errors import InputError, Interrupted
 from ..scale.choice import USABLE, Choice, available_memory, choose
@@ -73,6 +74,14 @@ def settle(plan: Plan, data: Data | StoredGraph, options: argparse.Namespace) ->
         return replace(plan, batch={})
     graph = data if isinstance(data, StoredGraph) else stored_from(data)
     made = _choice(plan, graph)
+    if (
+        made.must
+        and made.kind == "full"
+        and options.model is None
+        and plan.model["name"] == recommended.MODEL
+    ):
+        plan = _attention_instead(plan)
+        made = _choice(plan, graph)
     if not (options.quiet or options.json):
         say(f"{clean(graph.name)}: {made}")
     batch = {**plan.batch, "kind": made.kind} if made.kind in KINDS else {}
@@ -80,6 +89,12 @@ def settle(plan: Plan, data: Data | StoredGraph, options: argparse.Namespace) ->
     needs_cut = made.kind == "field" and made.must
     train = {**plan.train, "field": "receptive"} if needs_cut else plan.train
     return replace(plan, train=train, batch=batch)
+
+
+def _attention_instead(plan: Plan) -> Plan:
+    """The recommended network needs the whole graph. Where that does not fit, attention takes its place."""
+    train = {key: value for key, value in plan.train.items() if recommended.TRAIN.get(key) != value}
+    return replace(plan, model={**plan.model, "name": recommended.FALLBACK}, train=train)
 
 
 def _choice(plan: Plan, graph: StoredGraph) -> Choice:

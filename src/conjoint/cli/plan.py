@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .. import recommended
 from ..errors import InputError
 from .kinds import KINDS, check_kinds
 
@@ -65,11 +66,26 @@ def plan_from(options: argparse.Namespace) -> Plan:
         batch["fanout"] = fanout_of(given["fanout"])
     if "consistency" in given:
         train["consistency"] = consistency_settings(given["consistency"])
-    name = model_name(given.get("model") or model.get("name") or "cat-i-mf")
+    named = given.get("model") or model.get("name")
+    # Only where a network may be named is there one to recommend: a search has its own.
+    if named is None and hasattr(options, "model") and not _asks_for_attention(given, data, batch):
+        named, train = recommended.MODEL, {**recommended.TRAIN, **train}
+    name = model_name(named or recommended.FALLBACK)
     model = {**model, "name": name, **model_settings(given)}
     for key, value in map(assignment, given.get("set", [])):
         _place(key, value, name, model, train)
     return Plan(_absolute(data), split, model, train, _seeds(given, parts.get("seeds"), train, data), batch)
+
+
+def _asks_for_attention(given: Mapping[str, Any], data: Mapping[str, Any], batch: Mapping[str, Any]) -> bool:
+    """Whether something is wanted that the recommended network cannot do: heads, V, or parts of a graph."""
+    from ..scale.ranks import launched
+
+    batches = any(name != "kind" for name in batch) or batch.get("kind", "auto") not in ("auto", "full")
+    return batches or launched() or "folder" in data or any(name in given for name in OF_ATTENTION)
+
+
+OF_ATTENTION = ("intervention", "heads", "out_heads", "layers", "variant", "penalty_weight")
 
 
 def model_settings(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,9 +22,9 @@ same ones; here the map can be made with t-SNE, which takes longer and separates
 
 EXAMPLES = """\
 examples:
-  conjoint plot runs/cora-cat-i-mf-1
-  conjoint plot runs/cora-cat-i-mf-1 --map tsne
-  conjoint plot runs/cora-cat-i-mf-1 --format svg
+  conjoint plot runs/cora-spread-trust-1
+  conjoint plot runs/cora-spread-trust-1 --map tsne
+  conjoint plot runs/cora-spread-trust-1 --format svg
 """
 
 
@@ -70,11 +70,12 @@ def _figures(run: "Run", model: "NodeModel", data: "Data", split: "Split", way: 
     from ..evaluation.explain import attention_of
     from ..evaluation.metrics import confusion
     from ..nn.cat import CAT
+    from ..nn.spread import Spread
     from ..training import embed, predict_proba
 
     result, names = run.sidecar.result or {}, run.sidecar.class_names
     figures = {"learning": plots.learning_curves(run.history(), int(result.get("best_epoch", 0)))}
-    if isinstance(model, CAT):
+    if isinstance(model, CAT | Spread):
         attention = attention_of(model, data, run.config)
         figures["attention"] = plots.attention_histograms(attention)
         mix = plots.learnt_mix(attention)

@@ -9,11 +9,13 @@ SUMMARY = "train a network on a benchmark or on your own graph"
 DESCRIPTION = f"""\
 Train a network on a graph and keep it in a run folder.
 
-Without arguments: conjoint attention with matrix factorisation (cat-i-mf) on Cora,
-which comes with the package, with {DEFAULT_SEEDS} seeds so that the result has an error bar. Your
-own graph needs an edge table and a node table with a label column; nodes without a
-label are what the network will predict. Ctrl-C stops after the epoch; the run goes on
-with --resume and ends with the same bits as if it had never stopped."""
+Without arguments: the recommended setting on Cora, which comes with the package, with
+{DEFAULT_SEEDS} seeds so that the result has an error bar. It lets features walk over edges that can
+be trusted (spread-trust) and trains unlabelled nodes to agree with themselves. --model
+names another network, trained as in the paper: --model cat-i-mf is the paper's own.
+Your own graph needs an edge table and a node table with a label column; nodes without
+a label are what the network will predict. Ctrl-C stops after the epoch; the run goes
+on with --resume and ends with the same bits as if it had never stopped."""
 
 EXAMPLES = """\
 examples:
@@ -116,7 +118,9 @@ def add_model_options(parser: argparse.ArgumentParser, named: bool = True) -> No
     group = parser.add_argument_group("the network")
     if named:
         group.add_argument(
-            "--model", metavar="NAME", help="default cat-i-mf; also cat-e-mf, cat-i-sc, gat, gcn, ..."
+            "--model",
+            metavar="NAME",
+            help="cat-i-mf, cat-e-sc, gat, gcn, ...; default: the recommended setting",
         )
         group.add_argument(
             "--intervention",

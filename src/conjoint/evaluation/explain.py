@@ -11,6 +11,7 @@ from ..errors import InputError
 from ..nn.attention import ConjointAttention
 from ..nn.cat import CAT
 from ..nn.model import NodeModel
+from ..nn.spread import Spread
 from ..training.config import TrainConfig
 from ..training.inputs import prepare
 
@@ -49,8 +50,10 @@ class Explanation:
 
 def attention_of(model: NodeModel, data: Data, config: TrainConfig) -> list[ConjointAttention]:
     """Every layer's attention over the whole graph, features treated as in training."""
-    if not isinstance(model, CAT):
-        raise InputError(f"{type(model).__name__} has no attention to show; train gat or one of cat-*")
+    if not isinstance(model, CAT | Spread):
+        raise InputError(
+            f"{type(model).__name__} has no attention to show; train gat, or one of cat-* and spread-*"
+        )
     inputs = prepare(model, data, config)
     return model.attention(inputs.x, inputs.graph)
 

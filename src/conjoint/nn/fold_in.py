@@ -32,6 +32,7 @@ from .interventions import (
     SpectralSimilarity,
 )
 from .model import NodeModel
+from .spread import Spread
 
 Floats = npt.NDArray[np.float64]
 ROUNDS = 50  # at most: new nodes that are linked to each other are solved for in turns
@@ -46,7 +47,7 @@ def fold_in(model: NodeModel, before: Adjacency, after: Adjacency) -> NodeModel:
             f"after: {after.num_src} nodes, but the network knows {before.num_src}; keep those in order"
         )
     folded = copy.deepcopy(model)
-    if isinstance(folded, CAT) and folded.intervention is not None:
+    if isinstance(folded, CAT | Spread) and folded.intervention is not None:
         folded.intervention = fold_in_intervention(folded.intervention, before, after)
     return folded
 

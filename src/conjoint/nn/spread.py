@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..graph.adjacency import Adjacency, adjacency
 from . import checks, ops
+from .attention import ConjointAttention
 from .baselines.layers import FeatureLinear, dropped
 from .interventions import Intervention
 from .model import NodeModel, Perturb
@@ -99,6 +100,12 @@ class Spread(NodeModel):
             logits = self._read(self._spread(said, x, graph)).transpose(0, 1)
         return logits, self.penalty(graph)
 
+    @torch.no_grad()
+    def attention(self, x: Tensor, graph: Adjacency) -> list[ConjointAttention]:
+        """P beside the edges: one layer, one head. What a node takes from another in one step."""
+        weights = graph.to_user_order(self._weights(x, graph))
+        return [ConjointAttention(graph.edge_index, weights, structural=weights.squeeze(1))]
+
     def structural_parameters(self) -> list[nn.Parameter]:
         return [] if self.intervention is None else list(self.intervention.parameters())
 
@@ -112,13 +119,16 @@ class Spread(NodeModel):
 
     def _spread(self, said: Tensor, x: Tensor, graph: Adjacency) -> Tensor:
         """The mean over 0 to K steps. [nodes, passes, hidden]"""
-        score = None if self.intervention is None else self.intervention(graph, x)
-        weights = propagation_weights(graph, score).to(said.dtype)
+        weights = self._weights(x, graph).to(said.dtype)
         start = said.flatten(1).unsqueeze(1)  # one head, the passes' channels side by side
         total = start
         for _ in range(self.steps):  # S + P (S + P (S + ...))
             total = start + ops.aggregate(graph, weights, total)
         return (total / (self.steps + 1)).reshape(said.shape)
+
+    def _weights(self, x: Tensor, graph: Adjacency) -> Tensor:
+        """P on the entries of the graph. [entries, 1]"""
+        return propagation_weights(graph, None if self.intervention is None else self.intervention(graph, x))
 
     def _hidden(self, spread: Tensor) -> Tensor:
         """Activated and, in training, dropped. [nodes, passes, hidden]"""

@@ -1,0 +1,15 @@
+"""The setting for a graph that nobody has tuned for: what `conjoint train` uses unless told otherwise.
+
+One for all graphs, chosen by accuracy on validation nodes: docs/training.md shows the rows that chose it.
+"""
+
+from typing import Any
+
+MODEL = "spread-trust"
+TRAIN: dict[str, Any] = {
+    "epochs": 300,
+    "lr": 0.01,
+    "rule": "val-accuracy",
+    "consistency": {"passes": 2, "weight": 1.0, "temperature": 0.5},
+}
+FALLBACK = "cat-i-mf"  # where only a part of the graph is seen at a time, or attention is asked for
