@@ -8,8 +8,8 @@ from typing import Any
 MODEL = "spread-trust"
 TRAIN: dict[str, Any] = {
     "epochs": 300,
-    "lr": 0.01,
+    "lr": 0.05,
     "rule": "val-accuracy",
-    "consistency": {"passes": 2, "weight": 1.0, "temperature": 0.5},
+    "consistency": {"passes": 2, "weight": 1.5, "temperature": 0.5, "ramp": 50},
 }
 FALLBACK = "cat-i-mf"  # where only a part of the graph is seen at a time, or attention is asked for

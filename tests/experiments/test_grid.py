@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from conjoint import recommended
 from conjoint.errors import InputError
 from conjoint.experiments.controls import CONTROLS
 from conjoint.experiments.grid import experiment, experiment_names, paper, published
@@ -121,5 +122,18 @@ def test_every_published_accuracy_stands_in_the_papers_source() -> None:
 def test_a_level_inside_a_table_leaves_the_rest_of_the_table() -> None:
     specs = experiment("recipe-weight").specs
     seen = {tuple(sorted(spec.train_settings["consistency"].items())) for spec in specs}
-    weights = (0, 0.5, 1.0, 2, 4)
-    assert seen == {(("passes", 2), ("temperature", 0.5), ("weight", weight)) for weight in weights}
+    weights = (0, 1, 1.5, 2)
+    assert seen == {
+        (("passes", 2), ("ramp", 50), ("temperature", 0.5), ("weight", weight)) for weight in weights
+    }
+
+
+def test_what_is_recommended_is_what_was_measured() -> None:
+    specs = [spec for spec in experiment("recipe").specs if spec.model == recommended.MODEL]
+    with_it = [spec for spec in specs if spec.train_settings["consistency"]["passes"] > 1]
+    assert len({spec.dataset for spec in with_it}) == 3
+    for spec in with_it:
+        assert spec.rule == recommended.TRAIN["rule"] and spec.split == "public"
+        usual = config_from({**spec.train_settings, "rule": spec.rule}, "row")
+        assert usual == config_from(recommended.TRAIN, "recommended")
+        assert spec.model_settings.items() <= settings_of(recommended.MODEL).items()
