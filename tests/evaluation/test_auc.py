@@ -1,9 +1,9 @@
-"""AUC against counting pairs, intervals against simulation, random edges against a known mixture."""
+"""AUC against counting pairs, intervals against simulation."""
 
 import numpy as np
 import pytest
 
-from conjoint.evaluation.auc import auc, random_share, share
+from conjoint.evaluation.auc import auc, share
 
 
 def test_auc_counts_the_pairs_in_order_and_ties_for_half() -> None:
@@ -43,13 +43,3 @@ def test_a_share_has_wilsons_interval() -> None:
     assert found is not None
     assert (found.low, found.high) == (pytest.approx(0.490, abs=0.001), pytest.approx(0.943, abs=0.001))
     assert share(0, 0) is None
-
-
-@pytest.mark.parametrize("part", [0.0, 0.3, 0.7, 1.0])
-@pytest.mark.parametrize("digits", [6, 1])  # with one digit, most similarities are tied
-def test_the_share_of_random_edges_in_a_mixture(part: float, digits: int) -> None:
-    rng = np.random.default_rng(1)
-    pairs = rng.standard_normal(20_000).round(digits)
-    count = round(part * 5000)
-    edges = np.concatenate([rng.standard_normal(count), rng.standard_normal(5000 - count) + 4.0])
-    assert random_share(edges.round(digits), pairs) == pytest.approx(part, abs=0.03)

@@ -3,7 +3,7 @@
 from .diagnosis import Diagnosis
 
 FEW_EDGES = 10  # fewer labelled edges than this of either kind say next to nothing
-NOISY = 0.4  # from this share of random-looking edges on, the graph is called noisy
+NOISY = 0.25  # from this share of random-looking edges on, the graph is called noisy
 ALWAYS = ("zero", "mf")  # no structure at all, and the paper's own: tried whatever the diagnosis says
 STRATEGIES = {"i": "implicit", "e": "explicit"}
 
@@ -22,7 +22,7 @@ def advice(diagnosis: Diagnosis) -> list[str]:
     if diagnosis.random_edges is not None:
         noisy = "the graph looks noisy" if diagnosis.random_edges >= NOISY else "most edges look meant"
         said.append(
-            f"At most {diagnosis.random_edges:.0%} of the edges join nodes no more alike than random pairs: "
+            f"About {diagnosis.random_edges:.0%} of the edges join nodes no more alike than random pairs: "
             f"{noisy}."
         )
     said.append(_recommendation(diagnosis))
@@ -60,7 +60,7 @@ def _recommendation(diagnosis: Diagnosis) -> str:
         return f"Try cat-{strategy}-{best}: {why}; or let validation choose: --intervention auto."
     if noisy:
         return (
-            "No score is certain to know the classes, but many edges look random: try cat-e-smooth, or let "
-            "validation choose: --intervention auto."
+            "No score is certain to know the classes, but many edges look random: try spread-trust (what "
+            "plain `conjoint train` takes) or cat-e-smooth, or let validation choose: --intervention auto."
         )
     return "No score is certain to know the classes: let validation choose, --intervention auto."

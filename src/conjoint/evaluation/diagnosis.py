@@ -15,14 +15,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from ..errors import InputError
+from ..graph import decoys
 from ..graph.adjacency import Adjacency, adjacency
+from ..graph.smoothing import reduced_features
 from ..graph.sparse import row_normalise
 from ..nn.interventions import LowRank, catalogue
-from ..nn.interventions.features import edge_cosine
-from .auc import Interval, auc, random_share, share
+from .auc import Interval, auc, share
 
 LEARNING_STEPS = 300
-SAMPLED_PAIRS = 20_000
 KNOWS = 0.55  # an AUC whose interval lies above this is worth a training
 
 
@@ -50,7 +50,7 @@ class Diagnosis:
     labelled_edges: int  # edges whose two ends are among the labelled nodes
     homophily: Interval | None  # share of them that join nodes of one class
     by_chance: float  # the same for two labelled nodes at random
-    random_edges: float | None  # at most this share looks like random pairs; None without features
+    random_edges: float | None  # this share looks like random pairs; None without edges
     evidence: tuple[Evidence, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def diagnose(
         labelled_edges=len(judged),
         homophily=share(int(same.sum()), len(same)),
         by_chance=float((shares**2).sum()),
-        random_edges=_random_edges(x, row[once], col[once], seed),
+        random_edges=_random_edges(x, adj, seed),
         evidence=tuple(sorted(evidence, key=lambda found: -1.0 if found.auc is None else -found.auc.low)),
     )
 
@@ -145,18 +145,9 @@ def _once(row: npt.NDArray[Any], col: npt.NDArray[Any], nodes: int) -> npt.NDArr
     return first[row[first] != col[first]]
 
 
-def _random_edges(x: Tensor, row: npt.NDArray[Any], col: npt.NDArray[Any], seed: int) -> float | None:
-    """Feature similarity of the edges against that of random pairs; features know nothing of the edges."""
-    nodes = x.size(0)
-    if nodes < 3 or len(row) == 0:
+def _random_edges(x: Tensor, adj: Adjacency, seed: int) -> float | None:
+    """The share of edges that look like random pairs put among them, see `conjoint.graph.decoys`."""
+    if adj.num_dst < 3 or not bool((adj.row != adj.col).any()):
         return None
-    rng = np.random.default_rng(seed)
-    some = rng.permutation(len(row))[:SAMPLED_PAIRS]
-    pairs = rng.integers(0, nodes, (2, SAMPLED_PAIRS))
-    pairs = pairs[:, pairs[0] != pairs[1]]
-    edges = np.stack([row[some], col[some]])
-    similar = [
-        edge_cosine(adjacency(torch.from_numpy(ends.astype(np.int64)), nodes, self_loops=False), x).numpy()
-        for ends in (edges, pairs)
-    ]
-    return random_share(similar[0], similar[1])
+    vectors = reduced_features(x, rank=64, seed=seed, centre=True)
+    return decoys.noise_share(*decoys.compare(vectors, adj.edge_index, adj.num_dst, hops=2, seed=seed))

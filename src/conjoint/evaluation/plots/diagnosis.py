@@ -32,7 +32,7 @@ def diagnosis_figure(found: Diagnosis) -> "Figure":
     if found.homophily is not None:
         bars = {"one class": (found.homophily.value, COLOURS[2]), **bars}
     if found.random_edges is not None:
-        bars["like random pairs (at most)"] = (found.random_edges, COLOURS[3])
+        bars["like random pairs"] = (found.random_edges, COLOURS[3])
     for place, (value, colour) in enumerate(bars.values()):
         right.barh(place, 100 * value, color=colour, height=0.6)
     if found.homophily is not None:
