@@ -27,7 +27,7 @@ BASE = "gat-self"
 MODELS = [
     BASE,
     *(f"cat-e-{name}" for name in ("mf", "sc", "nmf", "nsc", "fs")),
-    *(f"cat-e-{name}" for name in ("spectral", "smooth", "ppr", "jaccard", "adamic")),
+    *(f"cat-e-{name}" for name in ("spectral", "smooth", "trust", "ppr", "jaccard", "adamic")),
     "cat-e-smooth+spectral",
     "cat-i-smooth+spectral",
 ]
