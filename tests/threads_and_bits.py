@@ -16,7 +16,13 @@ from conjoint.products import LARGE, steady_products
 from conjoint.training import TrainConfig, fit
 
 # gcn: its gradient is a small product with a long sum, which MKL splits by threads. gin: batch normalisation.
-CASES = (("cat-i-mf", "whole"), ("cat-e-sc", "auto"), ("gcn", "whole"), ("gin", "whole"))
+CASES = (
+    ("cat-i-mf", "whole"),
+    ("cat-e-sc", "auto"),
+    ("gcn", "whole"),
+    ("gin", "whole"),
+    ("spread-trust", "whole"),
+)
 
 
 def digest(tensors: list[Tensor]) -> str:
