@@ -78,6 +78,7 @@ def settle(plan: Plan, data: Data | StoredGraph, options: argparse.Namespace) ->
         made.must
         and made.kind == "full"
         and options.model is None
+        and options.config is None
         and plan.model["name"] == recommended.MODEL
     ):
         plan = _attention_instead(plan)

@@ -2,6 +2,7 @@
 
 import argparse
 
+from ..recommended import TRAIN as BEST
 from .parser import add_output_options, whole_number
 from .plan import DEFAULT_SEEDS, VARIANTS
 
@@ -157,9 +158,16 @@ def _add_training_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"train N times, from --seed on; default {DEFAULT_SEEDS}",
     )
-    group.add_argument("--epochs", type=whole_number, metavar="N", help="at most so many; default 1500")
+    group.add_argument(
+        "--epochs",
+        type=whole_number,
+        metavar="N",
+        help=f"at most so many; default 1500, recommended {BEST['epochs']}",
+    )
     group.add_argument("--patience", type=whole_number, metavar="N", help="epochs without progress; 0 = all")
-    group.add_argument("--lr", type=float, metavar="X", help="Adam's learning rate; default 0.01")
+    group.add_argument(
+        "--lr", type=float, metavar="X", help=f"Adam's learning rate; default 0.01, recommended {BEST['lr']}"
+    )
     group.add_argument("--weight-decay", type=float, metavar="X", help="default 0.0005")
     group.add_argument(
         "--lambda",
@@ -176,7 +184,9 @@ def _add_training_options(parser: argparse.ArgumentParser) -> None:
         help="train unlabelled nodes to agree with themselves; for example passes=4,weight=1,temperature=0.5",
     )
     group.add_argument(
-        "--rule", metavar="NAME", help="which epoch to keep: val-loss (default), val-accuracy, gat, release"
+        "--rule",
+        metavar="NAME",
+        help=f"epoch to keep: val-loss (default), val-accuracy, gat, release; recommended {BEST['rule']}",
     )
     group.add_argument(
         "--see-test",

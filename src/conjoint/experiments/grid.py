@@ -38,7 +38,7 @@ def experiment(name: str, quick: bool = False) -> Experiment:
     source = _about(about["same_runs"]) if "same_runs" in about else about
     keep = source.get("quick", {}) if quick else {}
     wanted = set(_models(about["models"])) if "models" in about else None
-    axis = Axis(**about["axis"]) if "axis" in about else None
+    axis = Axis(**source["axis"]) if "axis" in source else None
     specs = [
         spec
         for cell in source["cells"]

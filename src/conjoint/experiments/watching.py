@@ -41,8 +41,7 @@ class ReleaseWatcher:
             return  # not evaluated in this epoch, or no progress: the rule would not look
         self.model.eval()
         out = self.model(self._test.x, self._test.graph)
-        test = out if self._test.pick is None else out[self._test.pick]
-        test_accuracy = _share_right(test, self._test.labels)
+        test_accuracy = _share_right(self._test.targets(out), self._test.labels)
         self.seen, verdict = watch(RULE, self.seen, row | {"test_accuracy": test_accuracy})
         if verdict.keep:
             whole = self._test.graph is self._inputs.graph  # then all nodes are there already

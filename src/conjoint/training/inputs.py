@@ -40,7 +40,10 @@ class Batch(NamedTuple):
     pick: Tensor | None = None
 
     def logits(self, model: NodeModel) -> Tensor:
-        out = model(self.x, self.graph)
+        return self.targets(model(self.x, self.graph))
+
+    def targets(self, out: Tensor) -> Tensor:
+        """The targets' rows among those that the model returned."""
         return out if self.pick is None else out[self.pick]
 
 
