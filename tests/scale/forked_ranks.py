@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ import torch
 from conjoint.errors import ConjointError, InputError, StorageError
 from conjoint.scale import Ranks, joined
 from conjoint.store import StoredGraph, stored_from
-from conjoint.training import ModelSpec, start_run
+from conjoint.training import ModelSpec, resume_run, start_run
 from scale_runs import CLASSES, CONFIG, FEATURES, NODES, graph_and_split, train
 
 Work = Callable[[Ranks], Any]
+CLIPPED = replace(CONFIG, clip=0.5, evaluate_every=CONFIG.epochs)  # so the last weights are kept
 
 
 def in_ranks(world: int, work: Work, timeout: float = 30.0) -> list[Any]:
@@ -135,9 +137,35 @@ def silent(ranks: Ranks) -> None:
     train(ranks, progress=sleep)
 
 
+def resumed() -> float:
+    """Two ranks stop after a checkpoint, one goes on: how far that is from never stopping."""
+    data, split = graph_and_split()
+    spec = ModelSpec("cat-i-mf", FEATURES, CLASSES, NODES, {"hidden": 4, "heads": 2})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run"
+
+        def stop(row: dict[str, Any]) -> None:
+            if row["epoch"] == 3:
+                raise InputError("stopped")
+
+        def begin(ranks: Ranks) -> None:
+            run = start_run(path, CLIPPED, model=spec, data=data, split=split) if ranks.leads else None
+            if run is not None:
+                run.every_epochs = 1
+            train(ranks, run=run, progress=stop, config=CLIPPED)
+
+        def go_on(ranks: Ranks) -> float:
+            one, whole = train(ranks, run=resume_run(path), config=CLIPPED), train(ranks, config=CLIPPED)
+            return max(float((one[name] - whole[name]).abs().max()) for name in whole)
+
+        in_ranks(2, begin)
+        return in_ranks(1, go_on)[0]
+
+
 SCENARIOS: dict[str, Callable[[], Any]] = {
     "same neighbours": lambda: same_model("neighbours"),
     "same clusters": lambda: same_model("clusters"),
+    "resumed": resumed,
     "wrong number": lambda: in_ranks(3, wrong_number),
     "unreadable": lambda: in_ranks(2, unreadable),
     "full disk": lambda: in_ranks(2, full_disk),

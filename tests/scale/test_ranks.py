@@ -28,6 +28,10 @@ def test_the_model_does_not_depend_on_the_number_of_ranks(outcomes: dict[str, An
     assert apart["2"] <= 1e-7 and apart["4"] <= 1e-7
 
 
+def test_a_checkpoint_of_two_ranks_has_the_memory_of_all_rows(outcomes: dict[str, Any]) -> None:
+    assert outcomes["resumed"] <= 1e-7
+
+
 def test_a_wrong_number_of_ranks_is_told_by_all(outcomes: dict[str, Any]) -> None:
     assert len(outcomes["wrong number"]) == 3
     assert all("3 ranks do not divide --batches-per-step 4" in said for said in outcomes["wrong number"])

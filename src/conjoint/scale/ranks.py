@@ -7,6 +7,7 @@ late beyond the time-out, ends the others with one line instead of leaving them 
 import contextlib
 import datetime
 import inspect
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from ..errors import ConjointError, InputError
 
 DEFAULT_TIMEOUT = 600.0
+Rows = tuple[Tensor, Tensor]  # numbers of rows, and the rows
 Reduce = Callable[[dist.GradBucket], torch.futures.Future[Tensor]]
 
 
@@ -89,25 +91,40 @@ class Ranks:
             dist.all_gather(found, mine)
         return [part.tolist() for part in found]
 
-    def gather_rows(self, rows: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows of all processes one after another, in the order of ranks. [n], [n, columns]"""
+    def to_owners(self, rows: Tensor, values: Tensor) -> Rows:
+        """Rows go to the process that owns them, which gets them in the order of ranks. [n], [n, columns]"""
         if self.world == 1:
             return rows, values
+        owner = rows % self.world
+        parts = [(owner == rank).nonzero().squeeze(1) for rank in range(self.world)]
+        order = torch.cat(parts)  # many times faster than to sort
+        return self._exchange(rows[order], values[order], [len(part) for part in parts])
+
+    def to_all(self, rows: Tensor, values: Tensor) -> Rows:
+        """What every other process says about its own rows. [n], [n, columns]"""
+        others = self.world - 1
+        counts = [len(rows)] * self.world
+        counts[self.rank] = 0
+        return self._exchange(rows.repeat(others), values.repeat(others, 1), counts)
+
+    def _exchange(self, rows: Tensor, values: Tensor, counts: list[int]) -> Rows:
+        """The first counts[0] rows go to rank 0, the next counts[1] to rank 1, and so on."""
         device, rows, values = values.device, rows.cpu(), values.cpu()
-        sizes = [int(size[0]) for size in self._numbers([float(len(rows))])]
-        longest = max(sizes)
+        got = [int(line[self.rank]) for line in self._numbers([float(count) for count in counts])]
+        ids, found = rows.new_empty(sum(got)), values.new_empty(sum(got), values.size(1))
         with self.listening():
-            ids = rows.new_zeros(longest)
-            padded = values.new_zeros(longest, values.size(1))
-            ids[: len(rows)], padded[: len(rows)] = rows, values
-            all_ids = [torch.empty_like(ids) for _ in sizes]
-            all_values = [torch.empty_like(padded) for _ in sizes]
-            dist.all_gather(all_ids, ids)
-            dist.all_gather(all_values, padded)
-        pairs = zip(sizes, all_ids, all_values, strict=True)
-        parts = [(found[:size], numbers[:size]) for size, found, numbers in pairs]
-        found_rows, found_values = (torch.cat(list(some)) for some in zip(*parts, strict=True))
-        return found_rows.to(device), found_values.to(device)
+            dist.all_to_all_single(ids, rows, got, counts)
+            dist.all_to_all_single(found, values, got, counts)
+        return ids.to(device), found.to(device)
+
+    def collect_rows(self, *tensors: Tensor) -> None:
+        """Overwrite the rows that others own with theirs; tensors have the same shapes everywhere."""
+        if self.world > 1:
+            with self.listening():
+                for tensor, rank in itertools.product(tensors, range(self.world)):
+                    theirs = tensor[rank :: self.world].contiguous()
+                    dist.broadcast(theirs, src=rank)
+                    tensor[rank :: self.world] = theirs
 
     def mean(self, values: Tensor) -> Tensor:
         if self.world > 1:

@@ -84,6 +84,7 @@ def fit_batches(
         look,
         together=ranks.together,
         agree=ranks.agree,
+        collect=trainer.collect,
         share=lambda state: _share(state, network, trainer.optimizer, ranks),
         keeps_weights=ranks.leads,
     )
@@ -127,7 +128,8 @@ def check_fit(
 class _Trainer:
     """One model, its optimiser and the plan of batches.
 
-    V is the same in every process. A step reads the rows that its batches name, and updates those alone.
+    V is the same in every process. A step reads the rows that its batches name, and updates those alone: each
+    process the rows that it owns, of which it tells the others. Adam's memory of a row is right at its owner.
     """
 
     def __init__(self, model: CAT, plan: Plan, config: TrainConfig, ranks: Ranks, workers: int) -> None:
@@ -188,8 +190,8 @@ class _Trainer:
         touched, slope = self._joined(rows, grads)
         self._clip(slope)
         self.optimizer.step()
-        if self.factors is not None and touched is not None and slope is not None:
-            self.optimizer.step_rows(self.factors, touched, slope)
+        if touched is not None and slope is not None:
+            self._step_factors(touched, slope)
         return losses
 
     def _loss(self, batch: NodeBatch, leaf: Tensor | None) -> tuple[Tensor, "np.ndarray[Any, Any]"]:
@@ -222,21 +224,38 @@ class _Trainer:
         return self.module.no_sync()
 
     def _joined(self, rows: list[Tensor], grads: list[Tensor]) -> tuple[Tensor | None, Tensor | None]:
-        """Rows of V that any process has a gradient for, each once, and the sums of their gradients."""
+        """Our rows of V that any process has a gradient for, each once, and the sums of their gradients."""
         if self.factors is None:
             return None, None
-        ids, values = self.ranks.gather_rows(torch.cat(rows), torch.cat(grads))
+        ids, values = self.ranks.to_owners(torch.cat(rows), torch.cat(grads))
         unique, place = ids.unique(return_inverse=True)
         return unique, values.new_zeros(len(unique), values.size(1)).index_add_(0, place, values)
+
+    def _step_factors(self, touched: Tensor, slope: Tensor) -> None:
+        assert self.factors is not None
+        self.optimizer.step_rows(self.factors, touched, slope)
+        if self.ranks.world > 1:
+            rows, values = self.ranks.to_all(touched, self.factors[touched])
+            self.factors[rows] = values
+
+    def collect(self) -> None:
+        """Adam's memory of all rows of V, for a checkpoint."""
+        if self.factors is not None:
+            self.ranks.collect_rows(*self.optimizer.state.get(self.factors, {}).values())
 
     def _clip(self, slope: Tensor | None) -> None:
         if self.config.clip is None:
             return
         dense = [p.grad for p in self.model.parameters() if p.grad is not None]
-        every = dense if slope is None else [*dense, slope]
-        norm = math.sqrt(sum(float(g.square().sum(dtype=torch.float64)) for g in every))
-        for grad in every:
+        own = [] if slope is None else [slope]
+        of_rows = sum(part[0] for part in self.ranks.numbers([_square(own)]))
+        norm = math.sqrt(_square(dense) + of_rows)
+        for grad in dense + own:
             grad.mul_(min(1.0, self.config.clip / (norm + 1e-6)))
+
+
+def _square(tensors: list[Tensor]) -> float:
+    return sum(float(tensor.square().sum(dtype=torch.float64)) for tensor in tensors)
 
 
 def _judge(model: CAT, graph: StoredGraph, split: Split, config: TrainConfig, ranks: Ranks) -> Any:

@@ -35,7 +35,8 @@ class Work:
     """What training repeats, and how several processes that train one model keep in step.
 
     `together` turns an error of one process into an error of all, `agree` tells whether any of them wants
-    something, and `share` hands the state that one has restored to the others. One process needs none.
+    something, `collect` brings what a checkpoint needs to the one that writes it, and `share` hands the state
+    that one has restored to the others. One process needs none.
     """
 
     model: NodeModel
@@ -45,6 +46,7 @@ class Work:
     look: Callable[[], Row]  # at the validation nodes
     together: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
     agree: Callable[[bool], bool] = bool
+    collect: Callable[[], None] = lambda: None
     share: Callable[[State], State] = lambda state: state
     keeps_weights: bool = True  # whether this process holds the best weights so far
 
@@ -87,8 +89,11 @@ def train_epochs(
                 stopped = "patience"
                 break
             wants_to_stop = work.agree(pause.requested)
+            saves = work.agree(wants_to_stop or (run is not None and run.due(epoch)))
+            if saves:
+                work.collect()
             with work.together():
-                if run is not None and (wants_to_stop or run.due(epoch)):
+                if run is not None and saves:
                     # A step can break the weights after its loss was seen; such weights are never saved.
                     must_be_finite(_largest_weight(model), "largest weight", epoch, config)
                     run.save(model, optimizer, now)
