@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from conjoint.errors import InputError
 from conjoint.experiments import variants
-from conjoint.experiments.execute import execute
+from conjoint.experiments.execute import AUTO, execute
 from conjoint.experiments.grid import experiment
 from conjoint.experiments.spec import RunSpec, spec_from
 
@@ -53,6 +53,15 @@ def test_the_same_spec_gives_the_same_numbers() -> None:
 def test_joined_features_reach_the_model() -> None:
     plain, joined = execute(cora("gat")), execute(cora("gat-klap"))
     assert joined["parameters"] == plain["parameters"] + 64 * 64  # 64 eigenvectors into 64 hidden units
+
+
+def test_auto_says_what_it_chose_and_is_that_model() -> None:
+    spec = cora("cat-i-mf")
+    row = execute(replace(spec, model=AUTO, model_settings={**spec.model_settings, "hidden": 2}))
+    assert row["chosen"].startswith(("cat-i-", "cat-e-")) and row["model"] == AUTO
+    chosen = execute(replace(spec, model=row["chosen"], model_settings={**spec.model_settings, "hidden": 2}))
+    for name in ("val_loss", "test_accuracy", "parameters"):
+        assert row[name] == chosen[name]
 
 
 def test_a_run_that_diverges_gives_a_row_that_says_so() -> None:

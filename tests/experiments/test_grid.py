@@ -9,6 +9,7 @@ import pytest
 from conjoint import recommended
 from conjoint.errors import InputError
 from conjoint.experiments.controls import CONTROLS
+from conjoint.experiments.execute import AUTO
 from conjoint.experiments.grid import experiment, experiment_names, paper, published
 from conjoint.experiments.settings import paper_settings
 from conjoint.experiments.variants import VARIANTS
@@ -56,7 +57,7 @@ def test_the_nine_lambdas_of_the_figure() -> None:
 def test_every_run_can_be_built_and_quick_is_a_smaller_grid(name: str) -> None:
     whole, quick = experiment(name), experiment(name, quick=True)
     for spec in whole.specs:
-        assert spec.model in MODELS or spec.model in CONTROLS
+        assert spec.model in {*MODELS, *CONTROLS, AUTO}
         if spec.model in MODELS:
             assert set(spec.model_settings) <= set(settings_of(spec.model))
         assert set(spec.variant) <= set(VARIANTS)

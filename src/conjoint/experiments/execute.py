@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from .. import kernels
 from ..data import load, make_split
 from ..errors import ConjointError
+from ..evaluation.choice import choose
 from ..nn import zoo
 from ..training import config_from, evaluate, fit
 from ..training.runs.sidecar import versions
@@ -22,6 +23,8 @@ from .controls import CONTROLS
 from .spec import RunSpec
 from .variants import changed
 from .watching import ReleaseWatcher
+
+AUTO = "cat-auto"  # `--intervention auto` as a model of the grid: validation chooses, then a full training
 
 
 def execute(spec: RunSpec, root: str | None = None) -> dict[str, Any]:
@@ -50,8 +53,10 @@ def _measure(spec: RunSpec, data: Data) -> dict[str, Any]:
     if spec.model in CONTROLS:
         return CONTROLS[spec.model](data, split, spec.model_settings)
     config = config_from({**spec.train_settings, "seed": spec.seed, "rule": spec.rule}, spec.label)
+    began = time.perf_counter()
+    name = spec.model if spec.model != AUTO else choose(data, split, config, spec.model_settings).model
     model = zoo.build(
-        spec.model,
+        name,
         features=int(data.x.size(1)),
         classes=len(data.class_names),
         num_nodes=int(data.num_nodes or 0),
@@ -59,7 +64,7 @@ def _measure(spec: RunSpec, data: Data) -> dict[str, Any]:
         **spec.model_settings,
     )
     watcher = ReleaseWatcher(model, data, split, config)
-    began = time.perf_counter()
+    began = began if spec.model == AUTO else time.perf_counter()  # to choose is part of its time
     fitted = fit(model, data, split, config, progress=watcher)
     seconds = time.perf_counter() - began
     row = evaluate(fitted, data, split)
@@ -67,7 +72,7 @@ def _measure(spec: RunSpec, data: Data) -> dict[str, Any]:
     row["fit_seconds"] = round(seconds, 3)
     row["parameters"] = sum(parameter.numel() for parameter in model.parameters())
     row["release"] = watcher.report()
-    return row
+    return row | ({"chosen": name} if spec.model == AUTO else {})
 
 
 Named = tuple[str, str | None, str | None]  # dataset, source, features
@@ -94,7 +99,7 @@ def _unchanged(name: Named, root: str | None, model: str, settings: tuple[tuple[
 
 
 def _read_by(model: str, settings: Mapping[str, Any], data: Data) -> Data:
-    return data if model in CONTROLS else zoo.input_graph(model, data, **settings)
+    return data if model in CONTROLS or model == AUTO else zoo.input_graph(model, data, **settings)
 
 
 @cache
