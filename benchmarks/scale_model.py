@@ -1,6 +1,6 @@
 """A cost model fitted to measured sizes, checked on those that were not used, and asked about larger ones.
 
-python -m benchmarks.scale_model results/scale/sizes.jsonl --fit-up-to 5e5 --ask 1e8:1.6e9
+python -m benchmarks.scale_model results/scale/sizes.jsonl --fit-up-to 2e6 --ask 1e8:1.6e9
 
 An entry is one direction of an edge. A piece of the graph has PIECE entries, which name different nodes, the
 more the larger the graph: rows = nodes (1 - exp(-PIECE / nodes)), as for draws with replacement. No term is
@@ -99,7 +99,7 @@ def _said(kind: str, value: float) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", type=Path)
-    parser.add_argument("--fit-up-to", type=float, default=5e5)
+    parser.add_argument("--fit-up-to", type=float, default=2e6)
     parser.add_argument("--ask", nargs="*", default=["1e8:1.6e9"], metavar="NODES:EDGES")
     chosen = parser.parse_args()
     measured = [json.loads(line) for line in chosen.rows.read_text().splitlines()]
