@@ -32,6 +32,7 @@ from conjoint.training.unseen import predict_grown, reordered, without_nodes
 MODELS = (
     "gat", "cat-i-mf", "cat-e-mf", "cat-i-sc", "cat-i-nmf", "cat-i-nsc", "cat-i-spectral", "cat-e-spectral",
     "cat-i-smooth", "cat-e-smooth", "cat-e-ppr", "cat-e-jaccard", "cat-e-adamic", "cat-i-fs",
+    "cat-i-trust", "cat-e-trust", "spread-trust",
 )  # fmt: skip
 SHARE = 0.2
 
@@ -41,7 +42,7 @@ def main() -> None:
     parser.add_argument("--dataset", default="cora")
     parser.add_argument("--data", help="folder with raw files; the embedded Cora without it")
     parser.add_argument("--models", nargs="+", default=MODELS)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("results/unseen/cora.jsonl"))
     options = parser.parse_args()
     data = load(options.dataset, root=options.data, source=None if options.data else "embedded")
