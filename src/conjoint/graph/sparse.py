@@ -47,17 +47,12 @@ def to_scipy(x: Tensor) -> sp.csr_matrix:
 
 
 def rows(x: Tensor, index: Tensor) -> Tensor:
-    """``x[index]`` for a dense or CSR tensor (torch has no row selection for CSR)."""
+    """``x[index]`` for a dense or CSR tensor (torch has no row selection for CSR, SciPy's is compiled)."""
     if x.layout != torch.sparse_csr:
         return x[index]
-    crow, col, values = x.crow_indices(), x.col_indices(), x.values()
-    counts = (crow[1:] - crow[:-1])[index]
-    new_crow = torch.zeros(index.numel() + 1, dtype=crow.dtype, device=crow.device)
-    torch.cumsum(counts, 0, out=new_crow[1:])
-    # Entry k of the result stands at (start of its row in x) + (place within that row).
-    shift = torch.repeat_interleave(crow[:-1][index] - new_crow[:-1], counts)
-    take = torch.arange(shift.numel(), device=crow.device) + shift
-    return csr_tensor(new_crow, col[take], values[take], (index.numel(), x.size(1)))
+    some = to_scipy(x)[index.cpu().numpy()]
+    crow, col = (torch.from_numpy(part.astype(np.int64)) for part in (some.indptr, some.indices))
+    return csr_tensor(crow, col, torch.from_numpy(some.data), (index.numel(), x.size(1))).to(x.device)
 
 
 def density(x: Tensor) -> float:

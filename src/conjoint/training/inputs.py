@@ -93,7 +93,9 @@ def with_unlabelled(train: Tensor, inputs: Inputs, model: NodeModel, config: Tra
     if config.consistency.sample == 0 or config.consistency.sample >= others:
         return Batch(inputs.x, inputs.graph, labels, train)
     order = torch.randperm(inputs.y.numel(), device=train.device)
-    order = order[~torch.isin(order, train)][: config.consistency.sample]
+    free = torch.ones(order.numel(), dtype=torch.bool, device=train.device)
+    free[train] = False
+    order = order[free[order]][: config.consistency.sample]
     batch = batch_of(torch.cat([train, order]), inputs, model, config.field)
     pick = torch.arange(train.numel(), device=train.device) if batch.pick is None else train
     return batch._replace(labels=labels, pick=pick)
