@@ -44,6 +44,14 @@ def test_a_row_says_what_was_run_and_what_came_out() -> None:
     assert row["made_with"]["torch"].startswith("2.")
 
 
+def test_the_authors_rule_is_watched_only_in_runs_of_the_papers_kind() -> None:
+    spec = cora("gat")
+    consistent = {**spec.train_settings, "consistency": {"passes": 2, "weight": 1.0}}
+    assert "release" in execute(spec)
+    assert "release" not in execute(replace(spec, variant={"add-edges": {"share": 0.5}}))
+    assert "release" not in execute(replace(spec, train_settings=consistent))
+
+
 def test_the_same_spec_gives_the_same_numbers() -> None:
     one, other = execute(cora("gat")), execute(cora("gat"))
     for name in ("val_loss", "test_accuracy", "all_accuracy", "best_epoch", "release"):
