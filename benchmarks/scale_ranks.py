@@ -24,10 +24,10 @@ from .measure import environment
 from .scale_graph import write_tables
 
 NODES, EDGES, FEATURES = 100_000, 1_000_000, 128
-BATCH = ("--batch", "neighbours", "--batch-size", "1024", "--fanout", "10,5", "--batches-per-step", "4")
+BATCH = ("--batch", "neighbours", "--batch-size", "1024", "--fanout", "10,5", "--batches-per-step", "8")
 QUIET = ("--quiet", "--json")
 SHORT, LONG = 2, 22  # epochs of a run
-TURNS = 3
+TURNS = 5
 
 
 def graph_in(scratch: Path) -> Path:
