@@ -26,8 +26,8 @@ from conjoint.training import TrainConfig, evaluate, fit
 from conjoint.training.fitted import result_row
 
 MODEL = "cat-i-mf"
-# Sizes that make several batches of every graph. OGB-Arxiv comes without its word features, and a cosine ends
-# each way after so many epochs that it has settled: one step per epoch on the full graph, several in batches.
+# Sizes that make several batches of every graph. OGB-Arxiv comes without its word features, and each way has
+# its own number of epochs under a cosine: an epoch is one step on the full graph, and several in batches.
 CASES: dict[str, dict[str, Any]] = {
     "pubmed": {
         "split": "public",

@@ -56,9 +56,8 @@ def test_a_random_cell_of_cora_comes_out_the_same_again(rows: list[dict[str, Any
     told = f"{spec_from(old).label}, settings {old['model_settings']} {old['train_settings']}"
     if all(old["made_with"][name] == new["made_with"][name] for name in SAME_MACHINE):
         assert {name: new.get(name) for name in NUMBERS} == {name: old.get(name) for name in NUMBERS}, told
-        assert new.get("release") in (None, old.get("release")), (
-            told
-        )  # older rows have it where it is not needed
+        # Older rows have it where it is not needed.
+        assert new.get("release") in (None, old.get("release")), told
     else:  # other libraries round differently, and training amplifies that
         assert new["test_accuracy"] == pytest.approx(old["test_accuracy"], abs=0.03), told
 
