@@ -1,6 +1,7 @@
 """Several ranks under torchrun: throughput, a worker that is killed, two network namespaces.
 
 python -m benchmarks.scale_ranks throughput kill namespaces --scratch /opt/scale
+python -m benchmarks.scale_ranks throughput --scratch /opt/scale --batches-per-step 4
 
 `namespaces` needs root: two namespaces with their own addresses, joined by a virtual cable, one rank in each.
 """
@@ -24,7 +25,7 @@ from .measure import environment
 from .scale_graph import write_tables
 
 NODES, EDGES, FEATURES = 100_000, 1_000_000, 128
-BATCH = ("--batch", "neighbours", "--batch-size", "1024", "--fanout", "10,5", "--batches-per-step", "8")
+BATCH = ("--batch", "neighbours", "--batch-size", "1024", "--fanout", "10,5", "--batches-per-step")
 QUIET = ("--quiet", "--json")
 SHORT, LONG = 2, 22  # epochs of a run
 TURNS = 5
@@ -40,15 +41,28 @@ def graph_in(scratch: Path) -> Path:
     return home / "graph"
 
 
-def train_command(ranks: int, graph: Path, out: Path, epochs: int, *launcher: str) -> list[str]:
+def train_command(
+    ranks: int, graph: Path, out: Path, epochs: int, per_step: int, *launcher: str
+) -> list[str]:
     shutil.rmtree(out, ignore_errors=True)
     start = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", *launcher]
-    train = ["-m", "conjoint", "train", str(graph), *BATCH, "--epochs", str(epochs), "--patience", "0"]
+    train = [
+        "-m",
+        "conjoint",
+        "train",
+        str(graph),
+        *BATCH,
+        str(per_step),
+        "--epochs",
+        str(epochs),
+        "--patience",
+        "0",
+    ]
     # One look at the validation nodes, at the end: what is measured is training.
     return [*start, *train, "--set", f"evaluate_every={epochs}", "--out", str(out), *QUIET]
 
 
-def throughput(scratch: Path) -> dict[str, Any]:
+def throughput(scratch: Path, per_step: int) -> dict[str, Any]:
     """Seconds of an epoch on one rank and on two, one thread each: the difference of two lengths of run.
 
     Ranks take turns, so that a slow moment of the machine hits both; the median turn of each counts.
@@ -59,7 +73,7 @@ def throughput(scratch: Path) -> dict[str, Any]:
         took = {}
         for epochs in (SHORT, LONG):
             out = home / f"run-{ranks}-{epochs}"
-            command = train_command(ranks, graph, out, epochs)
+            command = train_command(ranks, graph, out, epochs, per_step)
             subprocess.run(command, check=True, env=_environment(), stdout=subprocess.DEVNULL)
             took[epochs] = json.loads((out / "result.json").read_text())["seconds"]
         turns[ranks].append((took[LONG] - took[SHORT]) / (LONG - SHORT))
@@ -69,15 +83,15 @@ def throughput(scratch: Path) -> dict[str, Any]:
     return every | {"speedup": seconds[1] / seconds[2], "weights_apart": apart}
 
 
-def kill(scratch: Path) -> dict[str, Any]:
+def kill(scratch: Path, per_step: int) -> dict[str, Any]:
     """Four workers, one of them killed in the middle of an epoch; against a run that nobody disturbed."""
     graph, home = graph_in(scratch), scratch / "ranks"
     more = ("--save-every", "0", "--timeout", "90")
-    calm = [*train_command(4, graph, home / "calm", 6), *more]
+    calm = [*train_command(4, graph, home / "calm", 6, per_step), *more]
     subprocess.run(calm, check=True, env=_environment(), stdout=subprocess.DEVNULL)
     out = home / "killed"
     process = subprocess.Popen(
-        [*train_command(4, graph, out, 6, "--max-restarts=2"), *more],
+        [*train_command(4, graph, out, 6, per_step, "--max-restarts=2"), *more],
         env=_environment(),
         stdout=subprocess.DEVNULL,
     )
@@ -100,7 +114,7 @@ def kill(scratch: Path) -> dict[str, Any]:
     }
 
 
-def namespaces(scratch: Path) -> dict[str, Any]:
+def namespaces(scratch: Path, per_step: int) -> dict[str, Any]:
     """One rank in each of two network namespaces, which see each other through their own addresses alone."""
     graph, home = graph_in(scratch), scratch / "ranks"
     names, addresses = ("conjoint-a", "conjoint-b"), ("10.77.0.1", "10.77.0.2")
@@ -126,7 +140,7 @@ def namespaces(scratch: Path) -> dict[str, Any]:
                 ),
                 f"--local-addr={addresses[rank]}",
             )
-            command = train_command(1, graph, out, 2, *launcher)
+            command = train_command(1, graph, out, 2, per_step, *launcher)
             where = {**_environment(), "GLOO_SOCKET_IFNAME": link, "TP_SOCKET_IFNAME": link}
             processes.append(
                 subprocess.Popen(
@@ -138,7 +152,7 @@ def namespaces(scratch: Path) -> dict[str, Any]:
         _ip("netns del {0}; netns del {1}", *names)
     alone = home / "one"
     subprocess.run(
-        train_command(1, graph, alone, 2), check=True, env=_environment(), stdout=subprocess.DEVNULL
+        train_command(1, graph, alone, 2, per_step), check=True, env=_environment(), stdout=subprocess.DEVNULL
     )
     ranks = json.loads((out / "result.json").read_text())["ranks"]
     return {"statuses": statuses, "ranks": ranks, "weights_apart": _weights_apart(alone, out)}
@@ -171,7 +185,7 @@ def _environment() -> dict[str, str]:
     return {**environment(), "OMP_NUM_THREADS": "1"}
 
 
-PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
+PARTS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
     "throughput": throughput,
     "kill": kill,
     "namespaces": namespaces,
@@ -182,12 +196,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="+", choices=sorted(PARTS))
     parser.add_argument("--scratch", type=Path, required=True)
+    parser.add_argument("--batches-per-step", type=int, default=8)
     parser.add_argument("--out", type=Path, default=Path("results/scale/ranks.jsonl"))
     chosen = parser.parse_args()
     for part in chosen.parts:
         load = round(os.getloadavg()[0], 1)
-        row = {"part": part, "nodes": NODES, "edges": EDGES, "features": FEATURES, "batch": list(BATCH)}
-        row |= {"load_before": load, "date": datetime.date.today().isoformat()} | PARTS[part](chosen.scratch)
+        row = {"part": part, "nodes": NODES, "edges": EDGES, "features": FEATURES}
+        row |= {"batch": [*BATCH, str(chosen.batches_per_step)], "load_before": load}
+        row |= {"date": datetime.date.today().isoformat()}
+        row |= PARTS[part](chosen.scratch, chosen.batches_per_step)
         chosen.out.parent.mkdir(parents=True, exist_ok=True)
         with open(chosen.out, "a") as file:
             file.write(json.dumps(row) + "\n")
