@@ -22,7 +22,7 @@ def sparse(rows: int, columns: int, dtype: torch.dtype) -> Tensor:
     return csr_tensor(crow, flat.indices()[1], flat.values(), (rows, columns))
 
 
-@pytest.mark.parametrize("out", [1, 7, 32, 64, 65])
+@pytest.mark.parametrize("out", [1, 7, 32, 64, 65, 150])
 @pytest.mark.parametrize("shape", [(50, 700), (1, 3), (300, 31), (2, 1)])
 @pytest.mark.parametrize("dropout", [0.0, 0.6])
 def test_sparse_features_times_weight(shape: tuple[int, int], out: int, dropout: float) -> None:

@@ -56,28 +56,39 @@ ALWAYS_INLINE ix surviving(const NAME(SparseRows) * x, Mask mask, ix e0, ix e1, 
     return count;
 }
 
-/* The paper's width, eight heads of eight channels: the sum of a row fits into registers. */
+/* Columns whose sums are kept in registers: the paper's width, eight heads of eight channels. */
 enum { SUMMED = 64 };
+
+/* to += sum_k value[k] * by_input[col[k]], a stripe of columns at a time. */
+ALWAYS_INLINE void add_rows(real *restrict to, const ix *col, const real *value, ix count, const real *by_input,
+                            ix width) {
+    ix begin = 0;
+    for (; begin + SUMMED <= width; begin += SUMMED) {
+        lanes sum[SUMMED / LANES];
+        memcpy(sum, to + begin, sizeof sum);
+        for (ix k = 0; k < count; k++)
+            for (ix c = 0; c < SUMMED / LANES; c++)
+                sum[c] += value[k] * *lanes_at(by_input + col[k] * width + begin + c * LANES);
+        memcpy(to + begin, sum, sizeof sum);
+    }
+    if (begin < width)
+        for (ix k = 0; k < count; k++)
+            add_scaled(to + begin, value[k], by_input + col[k] * width + begin, width - begin);
+}
 
 ALWAYS_INLINE void sparse_rows(const NAME(SparseRows) * x, Mask mask, ix begin, ix end, const real *by_input, real *out,
                                ix width) {
     ix col[RUN];
     real value[RUN];
     for (ix i = begin; i < end; i++) {
-        real *restrict to = out + i * width;
-        clear(to, width);
-        for (ix e0 = x->rowptr[i]; e0 < x->rowptr[i + 1]; e0 += RUN) {
-            ix count = surviving(x, mask, e0, smaller(e0 + RUN, x->rowptr[i + 1]), col, value);
-            if (width == SUMMED) {
-                lanes sum[SUMMED / LANES];
-                memcpy(sum, to, sizeof sum);
-                for (ix k = 0; k < count; k++)
-                    for (ix c = 0; c < SUMMED / LANES; c++)
-                        sum[c] += value[k] * *lanes_at(by_input + col[k] * width + c * LANES);
-                memcpy(to, sum, sizeof sum);
-            } else
-                for (ix k = 0; k < count; k++) add_scaled(to, value[k], by_input + col[k] * width, width);
-        }
+        ix first = x->rowptr[i], last = x->rowptr[i + 1];
+        clear(out + i * width, width);
+        if (!mask.on) add_rows(out + i * width, x->col + first, x->value + first, last - first, by_input, width);
+        else
+            for (ix e0 = first; e0 < last; e0 += RUN) {
+                ix count = surviving(x, mask, e0, smaller(e0 + RUN, last), col, value);
+                add_rows(out + i * width, col, value, count, by_input, width);
+            }
     }
 }
 
