@@ -63,6 +63,17 @@ def test_noise_has_a_column_for_each_share_and_a_table_against_each_reference() 
     assert line(control, "gat")["+200%"].startswith("-")
 
 
+def test_the_recipe_tells_its_time() -> None:
+    rows = [row for row in rows_of("recipe") if row["dataset"] == "cora"]
+    slow = next(row for row in rows if row["model"] == "gat")
+    rows = [row if row is not slow else {**row, "fit_seconds": 99.0} for row in rows]
+    accuracy, against, times = tables_of("recipe", rows)
+    assert times.title.endswith("seconds of a training (median)") and times.headers == accuracy.headers
+    # One slow run changes nothing.
+    assert line(times, "gat")["S = 2"] == line(times, "gcn")["S = 2"] != "99.0"
+    assert len(against.rows) == len(times.rows) - 1
+
+
 def test_few_labels_read_the_split() -> None:
     accuracy, *_ = tables_of("few-labels", rows_of("few-labels"))
     assert accuracy.headers[1:] == tuple(f"{k} per class" for k in (1, 3, 5, 10, 20))

@@ -52,8 +52,9 @@ def assemble(
         if raw.x is not None:
             notes.append("the graph's own features were set aside")
     elif raw.x is None:
+        why = f" ({'; '.join(raw.notes)})" if raw.notes else ""
         raise InputError(
-            f"{name} has no node features; ask for structural ones, for example features='spectral:128'"
+            f"{name} has no node features{why}; ask for structural ones, for example features='spectral:128'"
         )
     else:
         x = pack_features(raw.x, sparse)

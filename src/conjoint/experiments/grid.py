@@ -29,6 +29,7 @@ class Experiment:
     isolated: bool  # each run in a process of its own
     axis: Axis | None  # what its cells' `levels` are levels of
     references: tuple[str, ...]  # models that the others are compared with at every level
+    timed: bool  # whether a table of times stands beside the accuracies
 
 
 @cache
@@ -54,6 +55,7 @@ def experiment(name: str, quick: bool = False) -> Experiment:
         isolated=any(cell.get("isolated", False) for cell in source["cells"]),
         axis=axis,
         references=tuple(about.get("references", ())),
+        timed=about.get("timed", False),
     )
 
 

@@ -1,8 +1,10 @@
 """Tables as data, made from rows alone: the same tables are written as Markdown and as HTML."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 
 from ..training import Spread
 from .axis import Axis, levels_in
@@ -124,6 +126,24 @@ def levelled(chosen: Experiment, axis: Axis, rows: Sequence[Row]) -> Iterator[Ta
             cells = summarise(here, chosen.metric, column=column, against=others, baseline=reference)
             lines = _grid(chosen, cells, headers, against=reference)
             yield Table(f"{title}, against {reference}", headers, lines, len(here))
+        if chosen.timed:
+            yield _times(chosen, axis, here, headers, f"{title}, seconds of a training (median)")
+
+
+def _times(
+    chosen: Experiment, axis: Axis, rows: Sequence[Row], headers: tuple[str, ...], title: str
+) -> Table:
+    """Seconds of a training with one thread; a median, as some of them shared their core."""
+    taken = defaultdict[tuple[str, str], list[float]](list)
+    for row in rows:
+        if "failed" not in row:
+            taken[row["model"], _column(axis, row)].append(row["fit_seconds"])
+    lines = []
+    for model in models_in(chosen):
+        medians = [median(taken[model, header]) if taken[model, header] else None for header in headers[1:]]
+        entries = (NONE if middle is None else Entry(f"{middle:.1f}", middle) for middle in medians)
+        lines.append((Entry(model), *entries))
+    return Table(title, headers, tuple(lines), len(rows))
 
 
 def _column(axis: Axis, row: Row) -> str:
