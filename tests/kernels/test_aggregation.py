@@ -48,6 +48,19 @@ def test_x_alone_learns_when_weights_are_given() -> None:
     )
 
 
+@pytest.mark.parametrize("learns", ["weights too", "x alone"])
+@pytest.mark.parametrize("shape", [(1, 7), (8, 8), (2, 33)])
+@pytest.mark.parametrize("graph", ["random", "rectangular", "hub that listens", "hub that speaks"])
+def test_few_rows_of_the_result_count(graph: str, shape: tuple[int, int], learns: str) -> None:
+    """As where few nodes are labelled: the gradient of most rows is 0, and the kernel passes them over."""
+    adj = GRAPHS[graph]()
+    alpha, x = numbers(adj.num_entries, shape[0], seed=1), numbers(adj.num_src, *shape, seed=2)
+    if learns == "weights too":
+        check(lambda a, b, c: _summing(adj, 0.3)(a, b, c)[3:9], alpha, x, numbers(shape[0], seed=3))
+    else:
+        check(lambda b: _summing(adj, 0.3)(alpha.to(b.dtype), b)[3:9], x)
+
+
 @pytest.mark.parametrize("listens", [True, False])
 def test_a_hub_of_degree_1e5(listens: bool) -> None:
     adj = hub_graph(100_000, listens=listens)

@@ -32,6 +32,15 @@ def test_sparse_features_times_weight(shape: tuple[int, int], out: int, dropout:
     check(project, numbers(out, shape[1], seed=3))
 
 
+@pytest.mark.parametrize("out", [7, 64, 150])
+def test_few_rows_of_the_product_count(out: int) -> None:
+    x = sparse(50, 700, torch.float64)
+    check(
+        lambda weight: ops.sparse_project(x.to(weight.dtype), weight, 0.6, SEED)[3:9],
+        numbers(out, 700, seed=3),
+    )
+
+
 def test_dropout_inside_equals_dropout_before() -> None:
     x, weight = sparse(40, 60, torch.float64), numbers(5, 60, seed=3)
     inside = ops.sparse_project(x, weight, 0.5, SEED)

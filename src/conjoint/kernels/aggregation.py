@@ -57,9 +57,14 @@ def _aggregate_backward(
     dropout: float,
     grad: Tensor,
     merge: bool = False,
+    with_alpha: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(d alpha, d x, d self_weight); d x is empty without the order by source, d self_weight without one."""
-    d_alpha = empty(alpha, *alpha.shape)
+    """(d alpha, d x, d self_weight); d x is empty without the order by source, d self_weight without one.
+
+    d alpha is empty if it is not wanted and d x is.
+    """
+    with_alpha = with_alpha or back_rowptr is None
+    d_alpha = empty(alpha, *alpha.shape) if with_alpha else alpha.new_empty(0)
     d_x = x.new_empty(0) if back_rowptr is None else empty(x, *x.shape)
     d_self = x.new_empty(0) if self_weight is None else torch.empty_like(self_weight)
     if not is_fake(d_alpha):
@@ -69,7 +74,10 @@ def _aggregate_backward(
         if back_rowptr is None:
             run("aggregate_backward_alpha", x.dtype, inputs, grad, d_alpha, *sums)
         else:
-            run("aggregate_backward", x.dtype, inputs, grad, d_x, d_alpha, *sums)
+            rows = torch.empty(rowptr.numel() - 1, dtype=torch.uint8)
+            run(
+                "aggregate_backward", x.dtype, inputs, grad, rows, d_x, d_alpha if with_alpha else None, *sums
+            )
     return d_alpha, d_x, d_self
 
 
@@ -118,9 +126,11 @@ class _Aggregate(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
         *graph_and_inputs, seed = ctx.saved_tensors
-        call: Any = _aggregate_backward
-        d_alpha, d_x, d_self = call(*graph_and_inputs, seed, ctx.dropout, grad.contiguous())
         needs = ctx.needs_input_grad
+        call: Any = _aggregate_backward
+        d_alpha, d_x, d_self = call(
+            *graph_and_inputs, seed, ctx.dropout, grad.contiguous(), with_alpha=needs[0]
+        )
         found = (d_alpha if needs[0] else None, d_x if needs[1] else None, d_self if needs[2] else None)
         return *found, *(None,) * 7
 

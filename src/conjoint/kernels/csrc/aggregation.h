@@ -84,9 +84,9 @@ ALWAYS_INLINE void self_backward(const NAME(Aggregation) * in, ix i, const real 
 }
 
 /* One walk by source: row j of x and of d x stay at hand, grad_i is gathered once and gives both d x_j and
- * d alpha_ij. */
+ * d alpha_ij. Rows of grad that are all 0 are not gathered: where few nodes are labelled, most of them are. */
 ALWAYS_INLINE void by_source_rows(const NAME(Aggregation) * in, Mask mask, ix begin, ix end, ix last, const real *grad,
-                                  real *d_x, real *d_alpha, double *by_self) {
+                                  const uint8_t *set, real *d_x, real *d_alpha, double *by_self) {
     ix heads = in->heads, channels = in->channels;
     ix stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels;
     ix width = result_width(in, heads, channels), from_step = result_step(in, channels);
@@ -104,17 +104,22 @@ ALWAYS_INLINE void by_source_rows(const NAME(Aggregation) * in, Mask mask, ix be
             if (by_self != NULL) self_backward(in, j, grad + j * width, x, by_self);
         }
         for (ix k = in->back_rowptr[j]; k < in->back_rowptr[j + 1]; k++) {
-            if (k + AHEAD < last) fetch(grad + in->back_row[k + AHEAD] * width, width);
-            if (k + AHEAD < last) __builtin_prefetch(in->alpha + in->back_perm[k + AHEAD] * heads, 0, 3);
+            if (k + AHEAD < last && set[in->back_row[k + AHEAD]]) {
+                fetch(grad + in->back_row[k + AHEAD] * width, width);
+                __builtin_prefetch(in->alpha + in->back_perm[k + AHEAD] * heads, 0, 3);
+            }
             const real *from = grad + in->back_row[k] * width;
             ix e = in->back_perm[k] * heads;
-            mask_run(mask, scale, (uint64_t)e, heads, factor);
-            for (ix h = 0; h < heads; h++) {
+            int told = set[in->back_row[k]];
+            if (told) mask_run(mask, scale, (uint64_t)e, heads, factor);
+            for (ix h = 0; h < heads && (told || d_alpha != NULL); h++) {
                 real sum = 0;
-                if (channels < 16 || factor[h] != 0)
+                if (told && d_alpha == NULL)
+                    add_scaled(to + h * step, in->alpha[e + h] * factor[h], from + h * from_step, channels);
+                else if (told && (channels < 16 || factor[h] != 0))
                     sum = dot_and_add(from + h * from_step, x + h * step, in->alpha[e + h] * factor[h], to + h * step,
                                       channels);
-                if (d_alpha != NULL) d_alpha[e + h] = sum * factor[h];
+                if (d_alpha != NULL) d_alpha[e + h] = told ? sum * factor[h] : (real)0;
             }
             after_term(&spill, to);
         }
@@ -122,10 +127,11 @@ ALWAYS_INLINE void by_source_rows(const NAME(Aggregation) * in, Mask mask, ix be
     }
 }
 
-/* partial is [MAX_CHUNKS, heads]; d_alpha and d_self may be NULL. */
-EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *grad, real *d_x, real *d_alpha,
+/* partial is [MAX_CHUNKS, heads], set a buffer of [rows]; d_alpha and d_self may be NULL. */
+EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *grad, uint8_t *set, real *d_x, real *d_alpha,
                                      double *partial, real *d_self, int threads) {
-    ix heads = in->heads;
+    ix heads = in->heads, width = result_width(in, heads, in->channels);
+    for (ix i = 0; i < in->rows; i++) set[i] = (uint8_t)any_set(grad + i * width, width);
     ix chunks = chunk_count(in->sources, in->rowptr[in->rows] * heads * in->channels);
     real scale = (real)(in->scale * head_part(in));
     Mask mask = make_mask(in->seed, in->threshold);
@@ -135,13 +141,13 @@ EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *g
         ix end = row_start(in->back_rowptr, in->sources, chunk + 1, chunks), last = in->back_rowptr[end];
         double *by_self = d_self != NULL ? partial + chunk * heads : NULL;
         if (by_self != NULL) for (ix h = 0; h < heads; h++) by_self[h] = 0;
-        if (!is_narrow(in)) by_source_rows(in, mask, begin, end, last, grad, d_x, d_alpha, by_self);
+        if (!is_narrow(in)) by_source_rows(in, mask, begin, end, last, grad, set, d_x, d_alpha, by_self);
         else
             for (ix j = begin, after; j < end; j = after) {
                 after = rows_together(in->back_rowptr, j, end, LONG_RUN);
                 if (in->back_rowptr[j + 1] - in->back_rowptr[j] > LONG_RUN)
-                    by_source_rows(in, mask, j, after = j + 1, last, grad, d_x, d_alpha, by_self);
-                else FOR_NARROW_SHAPES(in, narrow_rows_backward(in, mask, scale, j, after, last, grad, d_x, d_alpha, by_self,
+                    by_source_rows(in, mask, j, after = j + 1, last, grad, set, d_x, d_alpha, by_self);
+                else FOR_NARROW_SHAPES(in, narrow_rows_backward(in, mask, scale, j, after, last, grad, set, d_x, d_alpha, by_self,
                                                                 HEADS, CHANNELS, MERGED))
             }
     }

@@ -39,8 +39,8 @@ ALWAYS_INLINE void narrow_rows(const NAME(Aggregation) * in, Mask mask, real sca
 
 /* Rows begin .. end of d x, and d alpha of the entries that read them. */
 ALWAYS_INLINE void narrow_rows_backward(const NAME(Aggregation) * in, Mask mask, real scale, ix begin, ix end, ix last,
-                                        const real *grad, real *d_x, real *d_alpha, double *by_self, ix heads, ix channels,
-                                        int merged) {
+                                        const real *grad, const uint8_t *set, real *d_x, real *d_alpha, double *by_self,
+                                        ix heads, ix channels, int merged) {
     ix stride = heads * channels, size = in->sources * stride;
     ix width = merged ? channels : stride, step = merged ? 0 : channels, grad_size = in->rows * width;
     ix start = in->back_rowptr[begin];
@@ -65,10 +65,16 @@ ALWAYS_INLINE void narrow_rows_backward(const NAME(Aggregation) * in, Mask mask,
             SIMD for (ix h = 0; h < (by_self != NULL ? heads : 0); h++) by_self[h] += (double)part * (double)dots[h];
         }
         for (ix k = in->back_rowptr[j]; k < in->back_rowptr[j + 1]; k++) {
-            if (k + AHEAD < last) fetch(grad + in->back_row[k + AHEAD] * width, width);
-            if (k + AHEAD < last) __builtin_prefetch(in->alpha + in->back_perm[k + AHEAD] * heads, 0, 3);
+            if (k + AHEAD < last && set[in->back_row[k + AHEAD]]) {
+                fetch(grad + in->back_row[k + AHEAD] * width, width);
+                __builtin_prefetch(in->alpha + in->back_perm[k + AHEAD] * heads, 0, 3);
+            }
             ix at = in->back_row[k] * width, room = grad_size - at - (heads - 1) * step;
             ix e = in->back_perm[k] * heads;
+            if (!set[in->back_row[k]]) {
+                SIMD for (ix h = 0; h < (d_alpha != NULL ? heads : 0); h++) d_alpha[e + h] = 0;
+                continue;
+            }
             real *factor = heads == 1 ? factors + (k - start) : factors;
             if (heads > 1) mask_run(mask, scale, (uint64_t)e, heads, factor);
             SIMD for (ix h = 0; h < heads; h++) weight[h] = in->alpha[e + h] * factor[h];

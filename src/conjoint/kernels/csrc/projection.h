@@ -111,12 +111,14 @@ ALWAYS_INLINE void sparse_slice(const NAME(SparseRows) * x, Mask mask, const rea
     ix col[RUN];
     real value[RUN];
     for (ix f = 0; f < x->in; f++) clear(by_input + f * x->out + begin, width);
-    for (ix i = 0; i < x->rows; i++)
+    for (ix i = 0; i < x->rows; i++) {
+        if (!any_set(grad + i * x->out + begin, width)) continue; /* most rows, where few nodes are labelled */
         for (ix e0 = x->rowptr[i]; e0 < x->rowptr[i + 1]; e0 += RUN) {
             ix count = surviving(x, mask, e0, smaller(e0 + RUN, x->rowptr[i + 1]), col, value);
             for (ix k = 0; k < count; k++)
                 add_scaled(by_input + col[k] * x->out + begin, value[k], grad + i * x->out + begin, width);
         }
+    }
 }
 
 /* d weight = grad^T drop(x). Each thread owns a slice of the output channels and walks all rows in order. */

@@ -225,6 +225,13 @@ ALWAYS_INLINE real dot_and_add(const real *restrict g, const real *restrict x, r
     return count < LANES ? rest : sum_lanes(product) + rest;
 }
 
+/* Whether any of the numbers is not 0. */
+ALWAYS_INLINE int any_set(const real *x, ix count) {
+    for (ix c = 0; c < count; c++)
+        if (x[c] != 0) return 1;
+    return 0;
+}
+
 ALWAYS_INLINE void clear(real *out, ix count) { memset(out, 0, (size_t)count * sizeof(real)); }
 
 /* A hub's sum of 10^5 terms would lose digits in single precision: after every LONG_RUN terms a long row is
