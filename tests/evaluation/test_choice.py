@@ -52,9 +52,10 @@ def test_the_same_graph_gives_the_same_choice_whatever_the_test_labels(data: Dat
 
 
 def pretend(results: dict[str, tuple[float, float]]) -> Any:
-    def train(name: str, data: Data, split: Split, config: TrainConfig, settings: Any) -> Trial:
+    def train(*given: Any) -> Trial:
+        name, _, _, config, short, _ = given
         accuracy, loss = results.get(name, (0.5, 1.0))
-        return Trial(name, config.seed, accuracy, loss, 10)
+        return Trial(name, config.seed, accuracy, loss, 10, short)
 
     return train
 
@@ -68,19 +69,39 @@ def test_validation_accuracy_decides_and_loss_breaks_ties(
     assert choose(data, split, CONFIG).model == "cat-e-smooth"
 
 
-def test_trials_are_short_and_never_see_test_nodes(
+def test_the_last_round_is_in_full_and_decides_alone(
     data: Data, split: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = list[TrainConfig]()
+    """A quick learner that ends below a slow one must not win by what it had early."""
 
-    def train(name: str, data: Data, split: Split, config: TrainConfig, settings: Any) -> Trial:
-        seen.append(config)
-        return Trial(name, config.seed, 0.5, 1.0, 10)
+    def train(*given: Any) -> Trial:
+        name, _, _, config, short, _ = given
+        accuracy = {"cat-i-mf": 0.9 if short else 0.6, "cat-e-smooth": 0.7}.get(name, 0.5)
+        return Trial(name, config.seed, accuracy, 1.0, 10, short)
+
+    monkeypatch.setattr(module, "_try", train)
+    found = choose(data, split, CONFIG)
+    assert found.model == "cat-e-smooth" and found.standing("cat-i-mf") == (3, 0.6, 1.0)
+
+
+def test_first_rounds_are_short_and_none_sees_test_nodes(
+    data: Data, split: Split, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = list[tuple[TrainConfig, bool]]()
+
+    def train(*given: Any) -> Trial:
+        name, _, _, config, short, _ = given
+        seen.append((config, short))
+        return Trial(name, config.seed, 0.5, 1.0, 10, short)
 
     monkeypatch.setattr(module, "_try", train)
     choose(data, split, TrainConfig(rule="release", see_test=True, seed=7))
-    assert all(c.epochs == 200 and c.patience == 50 and not c.saw_test for c in seen)
-    assert {c.seed for c in seen} == {7, 8, 9}
+    assert not any(config.saw_test for config, _ in seen)
+    assert {(c.seed, c.epochs, c.patience, short) for c, short in seen} == {
+        (7, 200, 50, True),
+        (8, 200, 50, True),
+        (9, 1500, 100, False),
+    }
 
 
 def test_when_everything_diverges_that_is_said(data: Data, split: Split) -> None:

@@ -87,5 +87,5 @@ def choice_text(choice: "Choice") -> str:
         lines.append(
             {"candidate": name, "rounds": rounds, "validation": share(accuracy), "loss": f"{loss:.3f}"}
         )
-    head = f"--intervention auto chose {choice.model} by short trainings, judged by validation nodes alone:"
+    head = f"--intervention auto chose {choice.model}; validation nodes alone were asked:"
     return f"{head}\n\n{table(lines, right=('rounds', 'validation', 'loss'))}\n"

@@ -1,5 +1,6 @@
-"""Which intervention and strategy to train with: a diagnosis shortlists, validation judges short trainings.
+"""Which intervention and strategy to train with: a diagnosis shortlists, validation judges trainings.
 
+Short ones first. Those that are left after two rounds are trained in full, as some learn slowly and end well.
 Test nodes play no part: the diagnosis sees training labels alone, trainings are judged by validation nodes.
 """
 
@@ -23,13 +24,14 @@ SHORT_EPOCHS, SHORT_PATIENCE = 200, 50
 
 @dataclass(frozen=True)
 class Trial:
-    """One short training of one candidate."""
+    """One training of one candidate."""
 
     model: str
     seed: int
     val_accuracy: float
     val_loss: float
     epochs: int
+    short: bool
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,10 @@ class Choice:
     diagnosis: Diagnosis
 
     def standing(self, model: str) -> tuple[int, float, float]:
-        """Rounds survived, mean validation accuracy and loss."""
+        """Rounds survived, and validation accuracy and loss: in full if it came so far, else the mean."""
         own = [trial for trial in self.trials if trial.model == model]
-        return len(own), fmean(t.val_accuracy for t in own), fmean(t.val_loss for t in own)
+        judged = [trial for trial in own if not trial.short] or own
+        return len(own), fmean(t.val_accuracy for t in judged), fmean(t.val_loss for t in judged)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -64,19 +67,19 @@ def choose(
     *,
     on_trial: Callable[[Trial], None] | None = None,
 ) -> Choice:
-    """The candidate with the highest validation accuracy over its rounds, ties by lower validation loss.
+    """The candidate with the highest validation accuracy in the last round, ties by lower validation loss.
 
     Args:
-        config: of the training to come; trials are cut short, and never choose an epoch by test nodes.
+        config: of the training to come; no trial chooses an epoch by test nodes.
         settings: of the network; a candidate that does not know one goes without it.
-        on_trial: called after each short training.
+        on_trial: called after each training.
     """
     found = diagnose(data, split.train, seed=config.seed)
     candidates = candidates_of(shortlist(found))
     left, trials = candidates, list[Trial]()
     for number in range(ROUNDS):
         for name in left:
-            trial = _try(name, data, split, _cut(config, number), settings or {})
+            trial = _try(name, data, split, _of_round(number, config), number < ROUNDS - 1, settings or {})
             trials.append(trial)
             if on_trial is not None:
                 on_trial(trial)
@@ -92,18 +95,19 @@ def choose(
     return Choice(left[0], tuple(candidates), tuple(trials), found)
 
 
-def _cut(config: TrainConfig, number: int) -> TrainConfig:
-    return replace(
-        config,
-        epochs=min(config.epochs, SHORT_EPOCHS),
-        patience=min(config.patience or SHORT_PATIENCE, SHORT_PATIENCE),
-        rule="val-loss" if config.saw_test else config.rule,
-        see_test=False,
-        seed=config.seed + number,
-    )
+def _of_round(number: int, config: TrainConfig) -> TrainConfig:
+    """A seed of its own; cut short unless it is the last."""
+    rule = "val-loss" if config.saw_test else config.rule
+    config = replace(config, rule=rule, see_test=False, seed=config.seed + number)
+    if number == ROUNDS - 1:
+        return config
+    patience = min(config.patience or SHORT_PATIENCE, SHORT_PATIENCE)
+    return replace(config, epochs=min(config.epochs, SHORT_EPOCHS), patience=patience)
 
 
-def _try(name: str, data: Data, split: Split, config: TrainConfig, settings: Mapping[str, Any]) -> Trial:
+def _try(
+    name: str, data: Data, split: Split, config: TrainConfig, short: bool, settings: Mapping[str, Any]
+) -> Trial:
     known = zoo.settings_of(name)
     model = zoo.build(
         name,
@@ -116,6 +120,6 @@ def _try(name: str, data: Data, split: Split, config: TrainConfig, settings: Map
     try:
         fitted = fit(model, data, split, config)
     except Diverged:  # one candidate that blows up is no reason to stop: it is just the last
-        return Trial(name, config.seed, 0.0, 1e30, 0)
+        return Trial(name, config.seed, 0.0, 1e30, 0, short)
     row = fitted.metrics
-    return Trial(name, config.seed, row["val_accuracy"], row["val_loss"], len(fitted.history))
+    return Trial(name, config.seed, row["val_accuracy"], row["val_loss"], len(fitted.history), short)
