@@ -25,7 +25,7 @@ examples:
   conjoint train --edges links.csv --nodes people.csv --label team --out runs/teams
   conjoint train --edges links.tsv.gz --nodes people.parquet --label team --features spectral:64
   conjoint train citeseer --data FOLDER --consistency passes=4,sample=512
-  conjoint train --intervention auto          short trainings choose, then a full one
+  conjoint train --intervention auto          validation chooses one among several
   conjoint train --intervention smooth --strategy explicit
   conjoint train cora --set clip=1.0 --set schedule=cosine --json
   conjoint train --resume runs/teams
