@@ -32,7 +32,7 @@ def test_auto_chooses_writes_down_why_and_trains_what_it_chose(
 def test_the_table_of_candidates_is_shown(own: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*own, "--intervention", "auto", "--seeds", "1"]) == 0
     said = capsys.readouterr()
-    assert "--intervention auto chose cat-" in said.out and "rounds" in said.out
+    assert "--intervention auto chose cat-" in said.out and "trainings" in said.out
     assert "trying cat-i-zero, seed 0: validation" in said.err
 
 

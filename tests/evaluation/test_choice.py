@@ -31,15 +31,19 @@ def test_trainings_are_real_and_halve_the_field(data: Data, split: Split) -> Non
     told = list[Trial]()
     found = choose(data, split, CONFIG, SMALL, on_trial=told.append)
     assert tuple(told) == found.trials and found.model in found.candidates
-    field, rounds = len(found.candidates), [found.standing(name)[0] for name in found.candidates]
-    assert [sum(r >= k for r in rounds) for k in (1, 2, 3)] == [
-        field,
-        (field + 1) // 2,
-        ((field + 1) // 2 + 1) // 2,
-    ]
-    assert {"cat-i-zero", "cat-e-zero", "cat-i-mf", "cat-e-mf", "cat-e-smooth"} <= set(found.candidates)
-    best = max(t.val_accuracy for t in found.trials if t.seed == 0)
-    assert max(t.val_accuracy for t in found.trials if t.seed == 0 and found.standing(t.model)[0] > 1) == best
+    field, trained = len(found.candidates), [found.standing(name)[0] for name in found.candidates]
+    half = (field + 1) // 2
+    assert [sum(times >= k for times in trained) for k in (1, 2, 4)] == [field, half, (half + 1) // 2]
+    assert {f"cat-{s}-{name}" for s in "ie" for name in ("zero", "mf", "smooth", "trust")} <= set(
+        found.candidates
+    )
+    best = max(t.val_accuracy for t in found.trials if t.seed == 0 and t.short)
+    assert (
+        max(
+            t.val_accuracy for t in found.trials if t.seed == 0 and t.short and found.standing(t.model)[0] > 1
+        )
+        == best
+    )
 
 
 def test_the_same_graph_gives_the_same_choice_whatever_the_test_labels(data: Data, split: Split) -> None:
@@ -69,9 +73,7 @@ def test_validation_accuracy_decides_and_loss_breaks_ties(
     assert choose(data, split, CONFIG).model == "cat-e-smooth"
 
 
-def test_the_last_round_is_in_full_and_decides_alone(
-    data: Data, split: Split, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_trainings_decide_alone(data: Data, split: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     """A quick learner that ends below a slow one must not win by what it had early."""
 
     def train(*given: Any) -> Trial:
@@ -81,7 +83,7 @@ def test_the_last_round_is_in_full_and_decides_alone(
 
     monkeypatch.setattr(module, "_try", train)
     found = choose(data, split, CONFIG)
-    assert found.model == "cat-e-smooth" and found.standing("cat-i-mf") == (3, 0.6, 1.0)
+    assert found.model == "cat-e-smooth" and found.standing("cat-i-mf") == (4, 0.6, 1.0)
 
 
 def test_first_rounds_are_short_and_none_sees_test_nodes(
@@ -100,7 +102,8 @@ def test_first_rounds_are_short_and_none_sees_test_nodes(
     assert {(c.seed, c.epochs, c.patience, short) for c, short in seen} == {
         (7, 200, 50, True),
         (8, 200, 50, True),
-        (9, 1500, 100, False),
+        (7, 1500, 100, False),
+        (8, 1500, 100, False),
     }
 
 

@@ -75,7 +75,7 @@ def keep_choice(choice: "Choice", folder: Path) -> None:
 
 
 def choice_text(choice: "Choice") -> str:
-    """Every candidate with the rounds that it survived, best first."""
+    """Every candidate with how often it was trained, best first."""
     from .terminal import share, table
 
     standing = {name: choice.standing(name) for name in choice.candidates}
@@ -83,9 +83,9 @@ def choice_text(choice: "Choice") -> str:
     order = [choice.model, *(name for name in order if name != choice.model)]
     lines: list[dict[str, Any]] = []
     for name in order:
-        rounds, accuracy, loss = standing[name]
+        trainings, accuracy, loss = standing[name]
         lines.append(
-            {"candidate": name, "rounds": rounds, "validation": share(accuracy), "loss": f"{loss:.3f}"}
+            {"candidate": name, "trainings": trainings, "validation": share(accuracy), "loss": f"{loss:.3f}"}
         )
     head = f"--intervention auto chose {choice.model}; validation nodes alone were asked:"
-    return f"{head}\n\n{table(lines, right=('rounds', 'validation', 'loss'))}\n"
+    return f"{head}\n\n{table(lines, right=('trainings', 'validation', 'loss'))}\n"

@@ -4,16 +4,16 @@ from .diagnosis import Diagnosis
 
 FEW_EDGES = 10  # fewer labelled edges than this of either kind say next to nothing
 NOISY = 0.25  # from this share of random-looking edges on, the graph is called noisy
-ALWAYS = ("zero", "mf")  # no structure at all, and the paper's own: tried whatever the diagnosis says
+# Tried whatever the labelled edges say, for those are often a handful: no structure at all, the paper's own,
+# and the two that tell alike neighbours from others without any label.
+ALWAYS = ("zero", "mf", "smooth", "trust")
 STRATEGIES = {"i": "implicit", "e": "explicit"}
 
 
-def shortlist(diagnosis: Diagnosis, most: int = 3) -> list[str]:
+def shortlist(diagnosis: Diagnosis, most: int = 2) -> list[str]:
     """Interventions worth a training: the usual ones, and those that stand highest in the evidence."""
-    best = [found.name for found in diagnosis.evidence if found.auc is not None][:most]
-    if not best:  # no labelled edges to judge by: what is robust in general
-        best = [name for name in ("smooth", "spectral") if name in {e.name for e in diagnosis.evidence}]
-    return list(dict.fromkeys([*ALWAYS, *best]))
+    best = [found.name for found in diagnosis.evidence if found.auc is not None and found.name not in ALWAYS]
+    return [*ALWAYS, *best[:most]]
 
 
 def advice(diagnosis: Diagnosis) -> list[str]:

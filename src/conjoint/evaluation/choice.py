@@ -1,6 +1,7 @@
 """Which intervention and strategy to train with: a diagnosis shortlists, validation judges trainings.
 
-Short ones first. Those that are left after two rounds are trained in full, as some learn slowly and end well.
+Short ones first. Those that are left after two rounds are trained in full, as some learn slowly and end well,
+with the seed that was asked for and the next: one training of one seed says little about a point or two.
 Test nodes play no part: the diagnosis sees training labels alone, trainings are judged by validation nodes.
 """
 
@@ -18,7 +19,8 @@ from ..training import TrainConfig, fit
 from .advice import STRATEGIES, shortlist
 from .diagnosis import Diagnosis, diagnose
 
-ROUNDS = 3  # each with a seed of its own; after each, the better half goes on
+SHORT_ROUNDS = 2  # each with a seed of its own; after each, the better half goes on
+FULL = 2  # trainings of each that is left
 SHORT_EPOCHS, SHORT_PATIENCE = 200, 50
 
 
@@ -44,7 +46,7 @@ class Choice:
     diagnosis: Diagnosis
 
     def standing(self, model: str) -> tuple[int, float, float]:
-        """Rounds survived, and validation accuracy and loss: in full if it came so far, else the mean."""
+        """Trainings, and mean validation accuracy and loss: of those in full if it came so far."""
         own = [trial for trial in self.trials if trial.model == model]
         judged = [trial for trial in own if not trial.short] or own
         return len(own), fmean(t.val_accuracy for t in judged), fmean(t.val_loss for t in judged)
@@ -67,7 +69,7 @@ def choose(
     *,
     on_trial: Callable[[Trial], None] | None = None,
 ) -> Choice:
-    """The candidate with the highest validation accuracy in the last round, ties by lower validation loss.
+    """The candidate with the highest mean validation accuracy when trained in full, ties by lower loss.
 
     Args:
         config: of the training to come; no trial chooses an epoch by test nodes.
@@ -77,17 +79,18 @@ def choose(
     found = diagnose(data, split.train, seed=config.seed)
     candidates = candidates_of(shortlist(found))
     left, trials = candidates, list[Trial]()
-    for number in range(ROUNDS):
+    first = replace(config, rule="val-loss" if config.saw_test else config.rule, see_test=False)
+    for seeds, short in [*(([number], True) for number in range(SHORT_ROUNDS)), (range(FULL), False)]:
         for name in left:
-            trial = _try(name, data, split, _of_round(number, config), number < ROUNDS - 1, settings or {})
-            trials.append(trial)
-            if on_trial is not None:
-                on_trial(trial)
+            for number in seeds:
+                trial = _try(name, data, split, _of_round(first, number, short), short, settings or {})
+                trials.append(trial)
+                if on_trial is not None:
+                    on_trial(trial)
         so_far = Choice("", tuple(candidates), tuple(trials), found)
         merit = {name: so_far.standing(name) for name in left}
-        left = sorted(left, key=lambda name: (-merit[name][1], merit[name][2]))[
-            : max(1, (len(left) + 1) // 2)
-        ]
+        left = sorted(left, key=lambda name: (-merit[name][1], merit[name][2]))
+        left = left[: max(1, (len(left) + 1) // 2)]
     if not any(trial.epochs for trial in trials if trial.model == left[0]):
         raise InputError(
             f"--intervention auto: every candidate diverged with lr={config.lr}; try a smaller one"
@@ -95,11 +98,9 @@ def choose(
     return Choice(left[0], tuple(candidates), tuple(trials), found)
 
 
-def _of_round(number: int, config: TrainConfig) -> TrainConfig:
-    """A seed of its own; cut short unless it is the last."""
-    rule = "val-loss" if config.saw_test else config.rule
-    config = replace(config, rule=rule, see_test=False, seed=config.seed + number)
-    if number == ROUNDS - 1:
+def _of_round(config: TrainConfig, number: int, short: bool) -> TrainConfig:
+    config = replace(config, seed=config.seed + number)
+    if not short:
         return config
     patience = min(config.patience or SHORT_PATIENCE, SHORT_PATIENCE)
     return replace(config, epochs=min(config.epochs, SHORT_EPOCHS), patience=patience)
