@@ -48,8 +48,19 @@ def test_x_alone_learns_when_weights_are_given() -> None:
     )
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize("channels", [16, 24, 32, 64, 128])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_a_step_of_propagation(graph: str, channels: int, dropout: float) -> None:
+    """One head, weights that are given: csrc/walk.h at some of these widths, aggregation.h at others."""
+    adj = GRAPHS[graph]()
+    alpha, x = numbers(adj.num_entries, 1, seed=1), numbers(adj.num_src, 1, channels, seed=2)
+    check(lambda b: _summing(adj, dropout)(alpha.to(b.dtype), b), x)
+    check(_summing(adj, dropout), alpha, x)
+
+
 @pytest.mark.parametrize("learns", ["weights too", "x alone"])
-@pytest.mark.parametrize("shape", [(1, 7), (8, 8), (2, 33)])
+@pytest.mark.parametrize("shape", [(1, 7), (1, 32), (8, 8), (2, 33)])
 @pytest.mark.parametrize("graph", ["random", "rectangular", "hub that listens", "hub that speaks"])
 def test_few_rows_of_the_result_count(graph: str, shape: tuple[int, int], learns: str) -> None:
     """As where few nodes are labelled: the gradient of most rows is 0, and the kernel passes them over."""

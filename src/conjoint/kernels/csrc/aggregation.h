@@ -29,6 +29,7 @@ ALWAYS_INLINE real self_part(const NAME(Aggregation) * in, ix i) {
 }
 
 #include "narrow.h"
+#include "walk.h"
 
 ALWAYS_INLINE void aggregate_rows(const NAME(Aggregation) * in, Mask mask, ix begin, ix end, ix last, real *out) {
     ix heads = in->heads, channels = in->channels, stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels;
@@ -60,17 +61,20 @@ ALWAYS_INLINE void aggregate_rows(const NAME(Aggregation) * in, Mask mask, ix be
 EXPORT void NAME(aggregate)(const NAME(Aggregation) * in, real *out, int threads) {
     ix chunks = chunk_count(in->rows, (in->rowptr[in->rows] + in->rows) * in->heads * in->channels);
     real scale = (real)(in->scale * head_part(in));
+    int narrow = is_narrow(in), walk = is_walk(in);
     Mask mask = make_mask(in->seed, in->threshold);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks), last = in->rowptr[end];
-        if (!is_narrow(in)) aggregate_rows(in, mask, begin, end, last, out);
+        if (!narrow && !walk) aggregate_rows(in, mask, begin, end, last, out);
         else
             for (ix i = begin, after; i < end; i = after) {
                 after = rows_together(in->rowptr, i, end, LONG_RUN);
                 if (in->rowptr[i + 1] - in->rowptr[i] > LONG_RUN) aggregate_rows(in, mask, i, after = i + 1, last, out);
-                else FOR_NARROW_SHAPES(in, narrow_rows(in, mask, scale, i, after, last, out, HEADS, CHANNELS, MERGED))
+                else if (narrow)
+                    FOR_NARROW_SHAPES(in, narrow_rows(in, mask, scale, i, after, last, out, HEADS, CHANNELS, MERGED))
+                else FOR_WALK_WIDTHS(in, walk_rows(in, mask, scale, i, after, last, out, VECTORS))
             }
     }
 }
@@ -134,6 +138,7 @@ EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *g
     for (ix i = 0; i < in->rows; i++) set[i] = (uint8_t)any_set(grad + i * width, width);
     ix chunks = chunk_count(in->sources, in->rowptr[in->rows] * heads * in->channels);
     real scale = (real)(in->scale * head_part(in));
+    int narrow = is_narrow(in), walk = is_walk(in) && d_alpha == NULL;
     Mask mask = make_mask(in->seed, in->threshold);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
@@ -141,14 +146,16 @@ EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *g
         ix end = row_start(in->back_rowptr, in->sources, chunk + 1, chunks), last = in->back_rowptr[end];
         double *by_self = d_self != NULL ? partial + chunk * heads : NULL;
         if (by_self != NULL) for (ix h = 0; h < heads; h++) by_self[h] = 0;
-        if (!is_narrow(in)) by_source_rows(in, mask, begin, end, last, grad, set, d_x, d_alpha, by_self);
+        if (!narrow && !walk) by_source_rows(in, mask, begin, end, last, grad, set, d_x, d_alpha, by_self);
         else
             for (ix j = begin, after; j < end; j = after) {
                 after = rows_together(in->back_rowptr, j, end, LONG_RUN);
                 if (in->back_rowptr[j + 1] - in->back_rowptr[j] > LONG_RUN)
                     by_source_rows(in, mask, j, after = j + 1, last, grad, set, d_x, d_alpha, by_self);
-                else FOR_NARROW_SHAPES(in, narrow_rows_backward(in, mask, scale, j, after, last, grad, set, d_x, d_alpha, by_self,
-                                                                HEADS, CHANNELS, MERGED))
+                else if (narrow)
+                    FOR_NARROW_SHAPES(in, narrow_rows_backward(in, mask, scale, j, after, last, grad, set, d_x, d_alpha, by_self,
+                                                               HEADS, CHANNELS, MERGED))
+                else FOR_WALK_WIDTHS(in, walk_rows_backward(in, mask, scale, j, after, last, grad, set, d_x, VECTORS))
             }
     }
     if (d_self != NULL) fold(partial, chunks, heads, d_self);
