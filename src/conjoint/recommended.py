@@ -6,6 +6,7 @@ One for all graphs, chosen by accuracy on validation nodes: docs/training.md sho
 from typing import Any
 
 MODEL = "spread-trust"
+EQUAL_EDGES = "spread-zero"  # where many edges are in doubt, validation chooses: see evaluation/doubt.py
 TRAIN: dict[str, Any] = {
     "epochs": 300,
     "lr": 0.05,

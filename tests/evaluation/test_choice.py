@@ -9,7 +9,8 @@ from torch_geometric.data import Data
 from conjoint.data.splits import Split, make_split
 from conjoint.errors import InputError
 from conjoint.evaluation import choice as module
-from conjoint.evaluation.choice import Trial, candidates_of, choose
+from conjoint.evaluation.choice import candidates_of, choose
+from conjoint.evaluation.trials import Trial
 from conjoint.training import TrainConfig
 from topics import topic_graph
 
@@ -57,7 +58,7 @@ def test_the_same_graph_gives_the_same_choice_whatever_the_test_labels(data: Dat
 
 def pretend(results: dict[str, tuple[float, float]]) -> Any:
     def train(*given: Any) -> Trial:
-        name, _, _, config, short, _ = given
+        name, _, _, config, _, short, _ = given
         accuracy, loss = results.get(name, (0.5, 1.0))
         return Trial(name, config.seed, accuracy, loss, 10, short)
 
@@ -67,9 +68,9 @@ def pretend(results: dict[str, tuple[float, float]]) -> Any:
 def test_validation_accuracy_decides_and_loss_breaks_ties(
     data: Data, split: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_try", pretend({"cat-e-smooth": (0.8, 0.9), "cat-i-mf": (0.8, 0.7)}))
+    monkeypatch.setattr(module, "attempt", pretend({"cat-e-smooth": (0.8, 0.9), "cat-i-mf": (0.8, 0.7)}))
     assert choose(data, split, CONFIG).model == "cat-i-mf"
-    monkeypatch.setattr(module, "_try", pretend({"cat-e-smooth": (0.81, 0.9), "cat-i-mf": (0.8, 0.7)}))
+    monkeypatch.setattr(module, "attempt", pretend({"cat-e-smooth": (0.81, 0.9), "cat-i-mf": (0.8, 0.7)}))
     assert choose(data, split, CONFIG).model == "cat-e-smooth"
 
 
@@ -77,11 +78,11 @@ def test_full_trainings_decide_alone(data: Data, split: Split, monkeypatch: pyte
     """A quick learner that ends below a slow one must not win by what it had early."""
 
     def train(*given: Any) -> Trial:
-        name, _, _, config, short, _ = given
+        name, _, _, config, _, short, _ = given
         accuracy = {"cat-i-mf": 0.9 if short else 0.6, "cat-e-smooth": 0.7}.get(name, 0.5)
         return Trial(name, config.seed, accuracy, 1.0, 10, short)
 
-    monkeypatch.setattr(module, "_try", train)
+    monkeypatch.setattr(module, "attempt", train)
     found = choose(data, split, CONFIG)
     assert found.model == "cat-e-smooth" and found.standing("cat-i-mf") == (4, 0.6, 1.0)
 
@@ -92,11 +93,11 @@ def test_first_rounds_are_short_and_none_sees_test_nodes(
     seen = list[tuple[TrainConfig, bool]]()
 
     def train(*given: Any) -> Trial:
-        name, _, _, config, short, _ = given
+        name, _, _, config, _, short, _ = given
         seen.append((config, short))
         return Trial(name, config.seed, 0.5, 1.0, 10, short)
 
-    monkeypatch.setattr(module, "_try", train)
+    monkeypatch.setattr(module, "attempt", train)
     choose(data, split, TrainConfig(rule="release", see_test=True, seed=7))
     assert not any(config.saw_test for config, _ in seen)
     assert {(c.seed, c.epochs, c.patience, short) for c, short in seen} == {

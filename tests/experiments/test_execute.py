@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from conjoint.errors import InputError
 from conjoint.experiments import variants
-from conjoint.experiments.execute import AUTO, execute
+from conjoint.experiments.execute import AUTO, RECOMMENDED, execute
 from conjoint.experiments.grid import experiment
 from conjoint.experiments.spec import RunSpec, spec_from
 
@@ -70,6 +70,19 @@ def test_auto_says_what_it_chose_and_is_that_model() -> None:
     chosen = execute(replace(spec, model=row["chosen"], model_settings={**spec.model_settings, "hidden": 2}))
     for name in ("val_loss", "test_accuracy", "parameters"):
         assert row[name] == chosen[name]
+
+
+@pytest.mark.parametrize(
+    ("variant", "may_be"),
+    [({}, {"spread-trust"}), ({"move-features": {"share": 0.75}}, {"spread-trust", "spread-zero"})],
+)
+def test_the_recommended_setting_says_what_it_trained(variant: dict[str, Any], may_be: set[str]) -> None:
+    spec = replace(cora("cat-i-mf"), model="spread-trust", model_settings={}, variant=variant)
+    row = execute(replace(spec, model=RECOMMENDED))
+    assert row["chosen"] in may_be
+    rivals = {name: execute(replace(spec, model=name)) for name in may_be}
+    assert row["val_accuracy"] == max(rival["val_accuracy"] for rival in rivals.values())
+    assert row["val_loss"] == rivals[row["chosen"]]["val_loss"]
 
 
 def test_a_run_that_diverges_gives_a_row_that_says_so() -> None:

@@ -9,7 +9,7 @@ import pytest
 from conjoint import recommended
 from conjoint.errors import InputError
 from conjoint.experiments.controls import CONTROLS
-from conjoint.experiments.execute import AUTO
+from conjoint.experiments.execute import AUTO, RECOMMENDED
 from conjoint.experiments.grid import experiment, experiment_names, paper, published
 from conjoint.experiments.settings import paper_settings
 from conjoint.experiments.variants import VARIANTS
@@ -57,7 +57,7 @@ def test_the_nine_lambdas_of_the_figure() -> None:
 def test_every_run_can_be_built_and_quick_is_a_smaller_grid(name: str) -> None:
     whole, quick = experiment(name), experiment(name, quick=True)
     for spec in whole.specs:
-        assert spec.model in {*MODELS, *CONTROLS, AUTO}
+        assert spec.model in {*MODELS, *CONTROLS, AUTO, RECOMMENDED}
         if spec.model in MODELS:
             assert set(spec.model_settings) <= set(settings_of(spec.model))
         assert set(spec.variant) <= set(VARIANTS)
@@ -138,3 +138,11 @@ def test_what_is_recommended_is_what_was_measured() -> None:
         usual = config_from({**spec.train_settings, "rule": spec.rule}, "row")
         assert usual == config_from(recommended.TRAIN, "recommended")
         assert spec.model_settings.items() <= settings_of(recommended.MODEL).items()
+
+
+def test_the_recommended_setting_is_a_model_of_the_robustness_study() -> None:
+    specs = [spec for spec in experiment("robust-features").specs if spec.model == "recommended"]
+    assert len(specs) == 40 and {spec.rule for spec in specs} == {recommended.TRAIN["rule"]}
+    for spec in specs:
+        made = config_from({**spec.train_settings, "rule": spec.rule}, "row")
+        assert made == config_from(recommended.TRAIN, "recommended")

@@ -1,18 +1,23 @@
-"""--intervention: an intervention by its own name, or `auto` to have validation choose one."""
+"""What validation chooses: the intervention with `--intervention auto`, and if doubtful edges count less."""
 
 import argparse
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
 from .plan import Plan
+from .progress import progress
+from .terminal import clean, say, share, table
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from ..evaluation.choice import Choice, Trial
+    from ..data.splits import Split
+    from ..evaluation.trials import Choice, Trial, Watch
+    from ..training import TrainConfig
 
 FILE = "choice.json"
 LETTERS = {"implicit": "i", "explicit": "e"}
@@ -33,10 +38,6 @@ def name_model(options: argparse.Namespace) -> None:
     if options.intervention == "auto":
         if options.strategy is not None:
             raise InputError("--strategy: --intervention auto tries both; leave it out")
-        if options.resplit:
-            raise InputError(
-                "--resplit: --intervention auto chooses by one split's validation nodes; leave it out"
-            )
         return
     from ..nn.interventions import catalogue
 
@@ -47,25 +48,76 @@ def name_model(options: argparse.Namespace) -> None:
     options.model = f"cat-{LETTERS[options.strategy or 'implicit']}-{options.intervention}"
 
 
-def chosen_plan(plan: Plan, data: "Data", options: argparse.Namespace) -> tuple[Plan, "Choice"]:
-    """The plan with the model that validation chose, after telling how the candidates did."""
-    from ..evaluation.choice import choose
+def check_split(plan: Plan, options: argparse.Namespace) -> None:
+    if options.intervention == "auto" and plan.split.get("resplit"):
+        raise InputError(
+            "--resplit: --intervention auto chooses by one split's validation nodes; leave it out"
+        )
+
+
+def chosen_plan(plan: Plan, data: "Data", options: argparse.Namespace) -> tuple[Plan, "Choice | None"]:
+    """The plan with what validation chose, if it was asked, after telling how the candidates did."""
     from ..nn.zoo import settings_of
     from ..training import config_from
     from .graph import split_of
-    from .terminal import say, share
+
+    resplit = plan.split.get("resplit")  # then a seed's validation nodes are another's test nodes
+    if options.intervention != "auto" and (resplit or not plan.recommended):
+        return plan, None
+    given = Given(
+        data,
+        split_of(data, plan.split, plan.seeds[0]),
+        config_from({**plan.train, "seed": plan.seeds[0]}, "settings"),
+        {key: value for key, value in plan.model.items() if key != "name"},
+    )
+    choice = _trust(given, options) if plan.recommended else _intervention(given, options)
+    if choice is None:
+        return plan, None
+    kept = {key: value for key, value in given.settings.items() if key in settings_of(choice.model)}
+    return replace(plan, model={"name": choice.model, **kept}), choice
+
+
+class Given(NamedTuple):
+    """What every candidate is trained with, in the order of the functions that choose."""
+
+    data: "Data"
+    split: "Split"
+    config: "TrainConfig"
+    settings: dict[str, Any]
+
+
+def _intervention(given: Given, options: argparse.Namespace) -> "Choice":
+    from ..evaluation.choice import choose
+
+    return choose(*given, on_trial=_teller(options), watch=_watch(given, options))
+
+
+def _trust(given: Given, options: argparse.Namespace) -> "Choice | None":
+    """Validation's word on doubtful edges; None where there are few."""
+    from ..evaluation.doubt import compare_trust, doubts_edges
+
+    if not doubts_edges(given.data, given.config, given.settings):
+        return None
+    if not (options.quiet or options.json):
+        say(f"{clean(given.data.name)}: {DOUBT}; validation will tell")
+    return compare_trust(*given, on_trial=_teller(options), watch=_watch(given, options))
+
+
+DOUBT = "many edges join nodes no more alike than random pairs, be it the edges' fault or the features'"
+
+
+def _teller(options: argparse.Namespace) -> "Callable[[Trial], None] | None":
+    """Says how a training did; nothing where output is to be quiet."""
 
     def tell(trial: "Trial") -> None:
-        if not (options.quiet or options.json):
-            said = f"validation {share(trial.val_accuracy)}" if trial.epochs else "diverged"
-            say(f"trying {trial.model}, seed {trial.seed}: {said}")
+        said = f"validation {share(trial.val_accuracy)}" if trial.epochs else "diverged"
+        say(f"trying {trial.model}, seed {trial.seed}: {said}")
 
-    split = split_of(data, plan.split, plan.seeds[0])
-    config = config_from({**plan.train, "seed": plan.seeds[0]}, "settings")
-    settings = {key: value for key, value in plan.model.items() if key != "name"}
-    choice = choose(data, split, config, settings, on_trial=tell)
-    kept = {key: value for key, value in settings.items() if key in settings_of(choice.model)}
-    return replace(plan, model={"name": choice.model, **kept}), choice
+    return None if options.quiet or options.json else tell
+
+
+def _watch(given: Given, options: argparse.Namespace) -> "Watch":
+    return lambda title, epochs: progress(clean(f"{given.data.name} {title}"), epochs, options.quiet)
 
 
 def keep_choice(choice: "Choice", folder: Path) -> None:
@@ -76,8 +128,6 @@ def keep_choice(choice: "Choice", folder: Path) -> None:
 
 def choice_text(choice: "Choice") -> str:
     """Every candidate with how often it was trained, best first."""
-    from .terminal import share, table
-
     standing = {name: choice.standing(name) for name in choice.candidates}
     order = sorted(standing, key=lambda name: (-standing[name][0], -standing[name][1], standing[name][2]))
     order = [choice.model, *(name for name in order if name != choice.model)]
@@ -87,5 +137,6 @@ def choice_text(choice: "Choice") -> str:
         lines.append(
             {"candidate": name, "trainings": trainings, "validation": share(accuracy), "loss": f"{loss:.3f}"}
         )
-    head = f"--intervention auto chose {choice.model}; validation nodes alone were asked:"
+    asked = "--intervention auto" if choice.diagnosis else f"{DOUBT[0].upper()}{DOUBT[1:]}: validation"
+    head = f"{asked} chose {choice.model}; validation nodes alone were asked:"
     return f"{head}\n\n{table(lines, right=('trainings', 'validation', 'loss'))}\n"

@@ -74,13 +74,7 @@ def settle(plan: Plan, data: Data | StoredGraph, options: argparse.Namespace) ->
         return replace(plan, batch={})
     graph = data if isinstance(data, StoredGraph) else stored_from(data)
     made = _choice(plan, graph)
-    if (
-        made.must
-        and made.kind == "full"
-        and options.model is None
-        and options.config is None
-        and plan.model["name"] == recommended.MODEL
-    ):
+    if made.must and made.kind == "full" and plan.recommended:
         plan = _attention_instead(plan)
         made = _choice(plan, graph)
     if not (options.quiet or options.json):
@@ -95,7 +89,8 @@ def settle(plan: Plan, data: Data | StoredGraph, options: argparse.Namespace) ->
 def _attention_instead(plan: Plan) -> Plan:
     """The recommended network needs the whole graph. Where that does not fit, attention takes its place."""
     train = {key: value for key, value in plan.train.items() if recommended.TRAIN.get(key) != value}
-    return replace(plan, model={**plan.model, "name": recommended.FALLBACK}, train=train)
+    model = {**plan.model, "name": recommended.FALLBACK}
+    return replace(plan, model=model, train=train, recommended=False)
 
 
 def _choice(plan: Plan, graph: StoredGraph) -> Choice:

@@ -39,6 +39,7 @@ class Plan:
     train: Mapping[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = (0,)
     batch: Mapping[str, Any] = field(default_factory=dict)
+    recommended: bool = False  # nobody named a network
 
     def origin(self) -> dict[str, Any]:
         """Everything but `train`, which the run folder keeps by itself."""
@@ -68,13 +69,15 @@ def plan_from(options: argparse.Namespace) -> Plan:
         train["consistency"] = consistency_settings(given["consistency"])
     named = given.get("model") or model.get("name")
     # Only where a network may be named is there one to recommend: a search has its own.
-    if named is None and hasattr(options, "model") and not _asks_for_attention(given, data, batch):
+    unnamed = named is None and hasattr(options, "model") and not _asks_for_attention(given, data, batch)
+    if unnamed:
         named, train = recommended.MODEL, {**recommended.TRAIN, **train}
     name = model_name(named or recommended.FALLBACK)
     model = {**model, "name": name, **model_settings(given)}
     for key, value in map(assignment, given.get("set", [])):
         _place(key, value, name, model, train)
-    return Plan(_absolute(data), split, model, train, _seeds(given, parts.get("seeds"), train, data), batch)
+    seeds = _seeds(given, parts.get("seeds"), train, data)
+    return Plan(_absolute(data), split, model, train, seeds, batch, recommended=unnamed)
 
 
 def _asks_for_attention(given: Mapping[str, Any], data: Mapping[str, Any], batch: Mapping[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from .auto import choice_text
 from .terminal import clean, print_json, share, table
 
 if TYPE_CHECKING:
-    from ..evaluation.choice import Choice
+    from ..evaluation.trials import Choice
 
 SHOWN = {"val_accuracy": "validation", "test_accuracy": "test", "all_accuracy": "all nodes"}
 

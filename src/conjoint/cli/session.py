@@ -16,7 +16,7 @@ from ..scale.ranks import launched
 from ..store import StoredGraph
 from ..training import Fitted, Run, config_from, evaluate, fit, resume_run, start_run
 from . import batched
-from .auto import chosen_plan, keep_choice, name_model
+from .auto import check_split, chosen_plan, keep_choice, name_model
 from .graph import device_named, load_graph, spec_of, split_of
 from .plan import Plan, check_settings, plan_from
 from .progress import progress
@@ -25,7 +25,7 @@ from .results import Trained, keep_results, report
 from .terminal import clean, say
 
 if TYPE_CHECKING:
-    from ..evaluation.choice import Choice
+    from ..evaluation.trials import Choice
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Session:
 def start(options: argparse.Namespace) -> None:
     name_model(options)
     plan = plan_from(options)
+    check_split(plan, options)
     config_from({**plan.train, "seed": plan.seeds[0]}, "settings")
     check_settings(plan.model["name"], {key: value for key, value in plan.model.items() if key != "name"})
     device_named(options.device)
@@ -59,9 +60,8 @@ def start(options: argparse.Namespace) -> None:
     if plan.batch:
         batched.start(plan, options, out or _next_free(graph, plan), graph)
         return
-    data, choice = load_graph(plan) if isinstance(graph, StoredGraph) else graph, None
-    if options.intervention == "auto":
-        plan, choice = chosen_plan(plan, data, options)
+    data = load_graph(plan) if isinstance(graph, StoredGraph) else graph
+    plan, choice = chosen_plan(plan, data, options)
     _train_all(Session(plan, data, out or _next_free(data, plan), options, choice))
 
 

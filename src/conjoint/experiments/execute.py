@@ -11,12 +11,14 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from .. import kernels
+from .. import kernels, recommended
 from ..data import load, make_split
+from ..data.splits import Split
 from ..errors import ConjointError
 from ..evaluation.choice import choose
+from ..evaluation.doubt import compare_trust, doubts_edges
 from ..nn import zoo
-from ..training import config_from, evaluate, fit
+from ..training import TrainConfig, config_from, evaluate, fit
 from ..training.runs.sidecar import versions
 from . import memory
 from .controls import CONTROLS
@@ -24,7 +26,9 @@ from .spec import RunSpec
 from .variants import changed
 from .watching import ReleaseWatcher
 
-AUTO = "cat-auto"  # `--intervention auto` as a model of the grid: validation chooses, then a full training
+# Models of the grid that are a choice by validation, then a full training of what was chosen: what
+# `conjoint train --intervention auto` does, and `conjoint train`.
+AUTO, RECOMMENDED = "cat-auto", "recommended"
 
 
 def execute(spec: RunSpec, root: str | None = None) -> dict[str, Any]:
@@ -54,7 +58,7 @@ def _measure(spec: RunSpec, data: Data) -> dict[str, Any]:
         return CONTROLS[spec.model](data, split, spec.model_settings)
     config = config_from({**spec.train_settings, "seed": spec.seed, "rule": spec.rule}, spec.label)
     began = time.perf_counter()
-    name = spec.model if spec.model != AUTO else choose(data, split, config, spec.model_settings).model
+    name = _network(spec, data, split, config)
     model = zoo.build(
         name,
         features=int(data.x.size(1)),
@@ -64,7 +68,8 @@ def _measure(spec: RunSpec, data: Data) -> dict[str, Any]:
         **spec.model_settings,
     )
     watcher = ReleaseWatcher(model, data, split, config) if _as_in_the_paper(spec) else None
-    began = began if spec.model == AUTO else time.perf_counter()  # to choose is part of its time
+    chose = spec.model in (AUTO, RECOMMENDED)
+    began = began if chose else time.perf_counter()  # to choose is part of its time
     fitted = fit(model, data, split, config, progress=watcher)
     seconds = time.perf_counter() - began
     row = evaluate(fitted, data, split)
@@ -73,7 +78,18 @@ def _measure(spec: RunSpec, data: Data) -> dict[str, Any]:
     row["parameters"] = sum(parameter.numel() for parameter in model.parameters())
     if watcher is not None:
         row["release"] = watcher.report()
-    return row | ({"chosen": name} if spec.model == AUTO else {})
+    return row | ({"chosen": name} if chose else {})
+
+
+def _network(spec: RunSpec, data: Data, split: Split, config: TrainConfig) -> str:
+    """The network to train: the spec's, or what validation chooses."""
+    if spec.model == AUTO:
+        return choose(data, split, config, spec.model_settings).model
+    if spec.model != RECOMMENDED:
+        return spec.model
+    if not doubts_edges(data, config, spec.model_settings):
+        return recommended.MODEL
+    return compare_trust(data, split, config, spec.model_settings).model
 
 
 def _as_in_the_paper(spec: RunSpec) -> bool:
@@ -105,7 +121,8 @@ def _unchanged(name: Named, root: str | None, model: str, settings: tuple[tuple[
 
 
 def _read_by(model: str, settings: Mapping[str, Any], data: Data) -> Data:
-    return data if model in CONTROLS or model == AUTO else zoo.input_graph(model, data, **settings)
+    as_it_is = model in CONTROLS or model in (AUTO, RECOMMENDED)
+    return data if as_it_is else zoo.input_graph(model, data, **settings)
 
 
 @cache

@@ -119,7 +119,7 @@ def _expand(cell: Mapping[str, Any], axis: Axis | None, keep: Mapping[str, Any])
                 split_seed=seed if cell["split"] in RANDOM_SPLITS else 0,
                 split_settings=cell.get("split_settings", {}) | level.get("split_settings", {}),
                 seed=seed,
-                rule=cell.get("rule", "val-loss"),
+                rule=cell.get("rule", usual.rule),
                 model_settings=usual.model | cell.get("model", {}) | level.get("model_settings", {}),
                 train_settings=train | keep.get("train", {}),
                 variant=joined(cell.get("variant", {}), level.get("variant", {})),

@@ -11,10 +11,11 @@ from ..errors import InputError
 
 @dataclass(frozen=True)
 class PaperSettings:
-    """`model` goes to `zoo.build` and `zoo.input_features`, `train` to `TrainConfig`."""
+    """`model` goes to `zoo.build` and `zoo.input_features`, `train` and `rule` to `TrainConfig`."""
 
     model: dict[str, Any]
     train: dict[str, Any]
+    rule: str = "val-loss"
 
 
 def paper_settings(model: str, dataset: str) -> PaperSettings:
@@ -28,7 +29,9 @@ def paper_settings(model: str, dataset: str) -> PaperSettings:
     start = paper_settings(own["like"], dataset) if "like" in own else PaperSettings({}, {})
     layers = [own, own.get(dataset.removesuffix("-release"), {})]
     return PaperSettings(
-        model=start.model | _joined(layers, "model"), train=start.train | _joined(layers, "train")
+        model=start.model | _joined(layers, "model"),
+        train=start.train | _joined(layers, "train"),
+        rule=own.get("rule", start.rule),
     )
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from ...errors import InputError
 from ...graph import decoys
 from ...graph.adjacency import Adjacency
+from ...graph.decoys import Numbers
 from ...graph.proximity import diffusion_vectors, spectral_vectors
 from ...graph.smoothing import reduced_features, smooth, smoothed_features
 from .. import ops
@@ -191,10 +192,20 @@ class TrustedEdges(SmoothedSimilarity):
 
     def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
         assert x is not None
-        nodes, edges = adj.num_src, adj.edge_index
-        vectors = reduced_features(x, rank=self.rank, seed=self.seed, centre=True)
-        sharp = decoys.sharpness(*decoys.compare(vectors, edges, nodes, self.hops, self.seed), self.leak)
-        return sharp * _cosine(adj, torch.from_numpy(smooth(vectors, edges, nodes, self.hops)))
+        vectors = self._vectors(x)
+        smoothed = smooth(vectors, adj.edge_index, adj.num_src, self.hops)
+        return self._sharpness(adj, vectors) * _cosine(adj, torch.from_numpy(smoothed))
+
+    def sharpness(self, adj: Adjacency, x: Tensor) -> float:
+        """T: how much it doubts the edges of this graph. 0 where it takes all for equal."""
+        return self._sharpness(adj, self._vectors(x))
+
+    def _vectors(self, x: Tensor) -> Numbers:
+        return reduced_features(x, rank=self.rank, seed=self.seed, centre=True)
+
+    def _sharpness(self, adj: Adjacency, vectors: Numbers) -> float:
+        seen = decoys.compare(vectors, adj.edge_index, adj.num_src, self.hops, self.seed)
+        return decoys.sharpness(*seen, self.leak)
 
 
 class DiffusionSimilarity(Computed):

@@ -1,0 +1,85 @@
+"""Doubtful edges: what is wrong, edges or features, is for validation nodes to say."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from torch_geometric.data import Data
+
+from conjoint import recommended
+from conjoint.data.splits import Split, make_split
+from conjoint.evaluation import doubt as module
+from conjoint.evaluation.doubt import DOUBTFUL, compare_trust, doubts_edges
+from conjoint.evaluation.trials import Trial
+from conjoint.graph.adjacency import adjacency
+from conjoint.graph.sparse import row_normalise, to_csr
+from conjoint.nn.interventions.computed import TrustedEdges
+from conjoint.training import TrainConfig
+from topics import topic_graph
+
+CONFIG = TrainConfig(epochs=30, lr=0.05, rule="val-accuracy")
+
+
+def with_poor_features() -> Data:
+    """Right edges, and words that have next to nothing to do with the topics."""
+    data = topic_graph()
+    rng = np.random.default_rng(1)
+    x = (rng.random((300, 120)) < 0.05).astype(np.float32)
+    x[:, :3] += 0.3 * (rng.random((300, 3)) < 0.2) * np.eye(3)[data.y.numpy()]
+    data.x = to_csr(x)
+    return data
+
+
+def split_of(data: Data) -> Split:
+    return make_split(data, "fraction", 0, train=0.3, val=0.3)
+
+
+def test_a_clean_graph_is_not_doubted_and_a_damaged_one_is() -> None:
+    assert not doubts_edges(topic_graph(), CONFIG)
+    assert doubts_edges(topic_graph(random_edges=900), CONFIG)
+    assert doubts_edges(with_poor_features(), CONFIG)
+
+
+def test_validation_tells_wrong_edges_from_poor_features() -> None:
+    """Trust is right about the one graph and wrong about the other, though both look doubtful."""
+    told = list[Trial]()
+    poor, noisy = with_poor_features(), topic_graph(random_edges=12000)
+    assert compare_trust(poor, split_of(poor), CONFIG, on_trial=told.append).model == recommended.EQUAL_EDGES
+    assert [trial.model for trial in told] == [recommended.MODEL, recommended.EQUAL_EDGES]
+    assert compare_trust(noisy, split_of(noisy), CONFIG).model == recommended.MODEL
+
+
+def test_test_labels_have_no_say() -> None:
+    data = topic_graph(random_edges=900)
+    split = split_of(data)
+    changed = data.clone()
+    changed.y = data.y.clone()
+    changed.y[split.reveal_test()] = 0
+    looks = TrainConfig(epochs=3, rule="release", see_test=True)
+    assert compare_trust(data, split, looks) == compare_trust(changed, split, looks)
+
+
+@pytest.mark.parametrize(("equal", "chosen"), [(0.7, 1), (0.6, 0), (0.65, 0)])
+def test_a_tie_goes_to_the_lower_loss(equal: float, chosen: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pretend(name: str, *_: Any, **__: Any) -> Trial:
+        trusts = name == recommended.MODEL
+        return Trial(name, 0, 0.65 if trusts else equal, 0.5 if trusts else 0.9, 10, False)
+
+    monkeypatch.setattr(module, "attempt", pretend)
+    data = topic_graph()
+    assert (
+        compare_trust(data, split_of(data), CONFIG).model
+        == (recommended.MODEL, recommended.EQUAL_EDGES)[chosen]
+    )
+
+
+def test_settings_of_the_network_are_taken_along() -> None:
+    """One dimension is too few to see topics by: whatever there is to doubt, it is not the same."""
+    data, network = topic_graph(random_edges=900), {"hidden": 4}
+    narrow, wide = (
+        TrustedEdges(rank=rank).sharpness(adjacency(data.edge_index, 300), row_normalise(data.x))
+        for rank in (1, 64)
+    )
+    assert narrow != wide
+    assert doubts_edges(data, CONFIG, {"rank": 1, **network}) == (narrow > DOUBTFUL)
+    assert doubts_edges(data, CONFIG, {"rank": 64, **network}) == (wide > DOUBTFUL)
