@@ -79,7 +79,7 @@ def test_where_edges_are_in_doubt_validation_is_asked(
     best = max(kept["trials"], key=lambda trial: (trial["val_accuracy"], -trial["val_loss"]))
     assert kept["model"] == best["model"]
     assert "no more alike than random pairs" in said.err and "trying spread-zero, seed 0" in said.err
-    assert f"validation chose {kept['model']}" in said.out
+    assert f"Validation nodes chose {kept['model']}:" in said.out
     assert f"{kept['model']} on " in said.out
 
 

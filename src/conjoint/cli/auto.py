@@ -137,6 +137,8 @@ def choice_text(choice: "Choice") -> str:
         lines.append(
             {"candidate": name, "trainings": trainings, "validation": share(accuracy), "loss": f"{loss:.3f}"}
         )
-    asked = "--intervention auto" if choice.diagnosis else f"{DOUBT[0].upper()}{DOUBT[1:]}: validation"
-    head = f"{asked} chose {choice.model}; validation nodes alone were asked:"
+    if choice.diagnosis is not None:
+        head = f"--intervention auto chose {choice.model}; validation nodes alone were asked:"
+    else:
+        head = f"{DOUBT[0].upper()}{DOUBT[1:]}. Validation nodes chose {choice.model}:"
     return f"{head}\n\n{table(lines, right=('trainings', 'validation', 'loss'))}\n"
