@@ -18,8 +18,8 @@ from ..training import TrainConfig
 from ..training.inputs import prepare
 from .trials import Choice, Trial, Watch, attempt, blind, network
 
-# Of T, by which trust multiplies a cosine. Graphs that nobody damaged have 0.25 at most, with a quarter of
-# random edges added 1.75 or more; trust's own part is then too small to be worth two trainings.
+# Of T, by which trust multiplies a cosine. Below it, trust changes too little to be worth two trainings: the
+# benchmarks as they are have 0.25 at most, with a quarter of random edges added 1.75 or more.
 DOUBTFUL = 1.0
 
 
