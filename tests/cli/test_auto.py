@@ -50,7 +50,7 @@ def test_several_interventions_by_name(own: list[str], ask: Callable[..., Any]) 
 
 @pytest.fixture
 def doubtful(tmp_path: Path) -> list[str]:
-    """Two teams whose links are right, and a score that says nothing."""
+    """Two teams whose links are right, and columns that say nothing about them."""
     rng = np.random.default_rng(0)
     team = np.arange(80) % 2
     nodes = [f"{k},{'ab'[team[k]]},{','.join(f'{v:.3f}' for v in rng.random(6))}" for k in range(80)]

@@ -14,8 +14,8 @@ Without arguments: the recommended setting on Cora, which comes with the package
 {DEFAULT_SEEDS} seeds so that the result has an error bar. It lets features walk over edges that can
 be trusted (spread-trust) and trains unlabelled nodes to agree with themselves; where many
 edges look random, it first asks validation nodes whether to doubt them (spread-trust) or
-not (spread-zero), which takes two more trainings. --model
-names another network, trained as in the paper: --model cat-i-mf is the paper's own.
+not (spread-zero), which takes two more trainings; not with --resplit.
+--model names another network, trained as in the paper: --model cat-i-mf is the paper's own.
 Your own graph needs an edge table and a node table with a label column; nodes without
 a label are what the network will predict. Ctrl-C stops after the epoch; the run goes
 on with --resume and ends with the same bits as if it had never stopped."""
