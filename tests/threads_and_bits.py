@@ -22,6 +22,7 @@ CASES = (
     ("gcn", "whole"),
     ("gin", "whole"),
     ("spread-trust", "whole"),
+    ("gated-trust", "whole"),
 )
 
 

@@ -41,16 +41,20 @@ class Given(Intervention):
 @pytest.mark.parametrize("steps", [0, 1, 5])
 @pytest.mark.parametrize("scored", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_logits_are_those_of_the_formula(steps: int, scored: bool, sparse: bool) -> None:
+@pytest.mark.parametrize("gated", [False, True])
+def test_logits_are_those_of_the_formula(steps: int, scored: bool, sparse: bool, gated: bool) -> None:
     x, edges = graph()
-    model = Spread(FEATURES, HIDDEN, CLASSES, steps=steps).eval()
+    model = Spread(FEATURES, HIDDEN, CLASSES, steps=steps, gate=gated).eval()
+    gate = torch.rand(FEATURES) if gated else torch.ones(FEATURES)
+    if model.gate is not None:
+        model.gate.data.copy_(gate)
     adj = model.prepare(edges, NODES)
     score = torch.randn(adj.num_entries) if scored else None
     model.intervention = Given(score) if score is not None else None
     p = dense(adj, score)
     walked = sum((torch.linalg.matrix_power(p, k) @ x for k in range(steps + 1)), torch.zeros_like(x))
     walked = walked / (steps + 1)
-    hidden = (walked @ model.first.weight.t() + model.first_bias).relu()
+    hidden = ((walked * gate) @ model.first.weight.t() + model.first_bias).relu()
     given = to_csr(sp.csr_array(x.numpy())) if sparse else x
     assert torch.allclose(model(given, adj), model.second(hidden), atol=1e-5)
     assert torch.allclose(model.embed(given, adj), hidden, atol=1e-5)
@@ -78,16 +82,33 @@ def test_side_by_side_is_one_after_another() -> None:
     assert torch.allclose(logits, model(x, adj).expand(4, -1, -1), atol=1e-6)
 
 
-def test_gradients_are_those_of_the_formula() -> None:
+@pytest.mark.parametrize("gated", [False, True])
+def test_gradients_are_those_of_the_formula(gated: bool) -> None:
     x, edges = graph()
-    model = Spread(FEATURES, HIDDEN, CLASSES, steps=3, dropout=0.0, drop_node=0.0)
+    model = Spread(FEATURES, HIDDEN, CLASSES, steps=3, dropout=0.0, drop_node=0.0, gate=gated)
     adj = model.prepare(edges, NODES)
     p = dense(adj, None)
     walked = sum((torch.linalg.matrix_power(p, k) @ x for k in range(4)), torch.zeros_like(x)) / 4
-    logits = model.second((walked @ model.first.weight.t() + model.first_bias).relu())
+    gate = 1.0 if model.gate is None else model.gate
+    logits = model.second(((walked * gate) @ model.first.weight.t() + model.first_bias).relu())
     wanted = torch.autograd.grad(logits.square().sum(), list(model.parameters()))
     found = torch.autograd.grad(model(x, adj).square().sum(), list(model.parameters()))
     assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-4) for a, b in zip(found, wanted, strict=True))
+
+
+def test_the_gate_begins_open_and_opens_again() -> None:
+    x, edges = graph()
+    torch.manual_seed(0)
+    plain = Spread(FEATURES, HIDDEN, CLASSES).eval()
+    torch.manual_seed(0)
+    gated = Spread(FEATURES, HIDDEN, CLASSES, gate=True).eval()
+    adj = plain.prepare(edges, NODES)
+    assert torch.equal(plain(x, adj), gated(x, adj))
+    assert gated.gate is not None and plain.gate is None
+    gated.gate.data.zero_()
+    assert torch.equal(gated(x, adj), gated.second(gated.first_bias.relu()).expand(NODES, CLASSES))
+    gated.reset_parameters()
+    assert torch.equal(gated.gate, torch.ones(FEATURES))
 
 
 def test_a_pass_can_have_a_graph_of_its_own() -> None:

@@ -7,6 +7,10 @@ After GRAND, "Graph Random Neural Networks for Semi-Supervised Learning on Graph
 
 GRAND takes the normalised adjacency for P. Here an edge weighs as much as its structural score says, see
 `nn.propagation`, so that features do not walk over edges that are probably wrong.
+
+With a gate, W_1 is diag(g) V, both learnt. Weight decay on g and V together is a price on each feature's row as a
+whole, so features that say little are left out, and those that say much cost less. (GRAND's code has such a factor on
+Pubmed alone, inside the batch normalisation of its input.)
 """
 
 import torch
@@ -15,7 +19,7 @@ from torch import Tensor, nn
 from ..graph.adjacency import Adjacency, adjacency
 from . import checks, ops
 from .attention import ConjointAttention
-from .baselines.layers import FeatureLinear, dropped
+from .baselines.layers import FeatureLinear, dropped, project
 from .interventions import Intervention
 from .model import NodeModel, Perturb
 from .propagation import propagation_weights
@@ -33,6 +37,7 @@ class Spread(NodeModel):
         steps: K, how far features walk.
         dropout: on the input features and on the hidden units.
         drop_node: share of nodes that say nothing in a pass, all of their features at once.
+        gate: whether each input feature has a learnt factor of its own.
     """
 
     def __init__(
@@ -45,6 +50,7 @@ class Spread(NodeModel):
         steps: int = 8,
         dropout: float = 0.5,
         drop_node: float = 0.5,
+        gate: bool = False,
     ) -> None:
         super().__init__()
         checks.positive(hidden_channels=hidden_channels, out_channels=out_channels)
@@ -53,12 +59,15 @@ class Spread(NodeModel):
         self.intervention = intervention
         self.steps, self.dropout, self.drop_node = steps, dropout, drop_node
         self.first = FeatureLinear(in_channels, hidden_channels, bias=False, weight_initializer="glorot")
+        self.gate = nn.Parameter(torch.ones(in_channels)) if gate else None
         self.first_bias = nn.Parameter(torch.zeros(hidden_channels))
         self.second = nn.Linear(hidden_channels, out_channels)
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew, those of the intervention included."""
         self.first.reset_parameters()
+        if self.gate is not None:
+            nn.init.ones_(self.gate)
         nn.init.zeros_(self.first_bias)
         self.second.reset_parameters()
         if self.intervention is not None:
@@ -111,7 +120,8 @@ class Spread(NodeModel):
 
     def _say(self, x: Tensor) -> Tensor:
         """drop(X) W_1. Before the walk, as hidden units are fewer than features; the product is the same."""
-        said = self.first(dropped(self, x, self.dropout))
+        weight = self.first.weight if self.gate is None else self.first.weight * self.gate
+        said = project(dropped(self, x, self.dropout), weight)
         if not self.training or self.drop_node == 0.0:
             return said
         heard = torch.rand(said.size(0), 1, device=said.device) >= self.drop_node

@@ -208,14 +208,15 @@ def _conjoint(about: str, intervention: str, strategy: Strategy) -> Entry:
     return _around(intervention, about, SelfTermSettings, make)
 
 
-def _spread(intervention: str) -> Entry:
+def _spread(intervention: str, gate: bool = False) -> Entry:
     """Random propagation over edges that weigh as the intervention of that name says."""
 
     def make(size: Size, settings: SpreadSettings, made: Intervention | None) -> Spread:
         options = {name: getattr(settings, name) for name in ("steps", "dropout", "drop_node")}
-        return Spread(size.features, settings.hidden, size.classes, intervention=made, **options)
+        return Spread(size.features, settings.hidden, size.classes, intervention=made, gate=gate, **options)
 
-    return _around(intervention, "random propagation", SpreadSettings, make)
+    about = "random propagation of gated features" if gate else "random propagation"
+    return _around(intervention, about, SpreadSettings, make)
 
 
 def _around(
@@ -300,6 +301,8 @@ _ZOO = {
     "spread-trust": _spread("trust"),
     "spread-smooth": _spread("smooth"),
     "spread-mf": _spread("mf"),
+    "gated-zero": _spread("zero", gate=True),
+    "gated-trust": _spread("trust", gate=True),
     "gat-self": Entry("control: GAT with the self term alone", SelfTermSettings, _attention),
     "cat-i-zero": _conjoint("control: implicit", "zero", "implicit"),
     "cat-i-random": _conjoint("control: implicit", "random", "implicit"),
