@@ -8,9 +8,9 @@ After GRAND, "Graph Random Neural Networks for Semi-Supervised Learning on Graph
 GRAND takes the normalised adjacency for P. Here an edge weighs as much as its structural score says, see
 `nn.propagation`, so that features do not walk over edges that are probably wrong.
 
-With a gate, W_1 is diag(g) V, both learnt. Weight decay on g and V together is a price on each feature's row as a
-whole, so features that say little are left out, and those that say much cost less. (GRAND's code has such a factor on
-Pubmed alone, inside the batch normalisation of its input.)
+With a gate, W_1 is diag(g) V, both learnt. Weight decay on g and V together prices each feature's row as a
+whole, so features that say little are left out, and those that say much cost less. (GRAND's code has such a
+factor on Pubmed alone, inside the batch normalisation of its input.)
 """
 
 import torch
