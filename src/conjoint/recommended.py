@@ -5,12 +5,12 @@ One for all graphs, chosen by accuracy on validation nodes: docs/training.md sho
 
 from typing import Any
 
-MODEL = "spread-trust"
-EQUAL_EDGES = "spread-zero"  # where many edges are in doubt, validation chooses: see evaluation/doubt.py
+MODEL = "gated-trust"
+EQUAL_EDGES = "gated-zero"  # where many edges are in doubt, validation chooses: see evaluation/doubt.py
 TRAIN: dict[str, Any] = {
     "epochs": 300,
     "lr": 0.05,
     "rule": "val-accuracy",
-    "consistency": {"passes": 2, "weight": 1.5, "temperature": 0.5, "ramp": 50},
+    "consistency": {"passes": 4, "weight": 1.5, "temperature": 0.5, "ramp": 50},
 }
 FALLBACK = "cat-i-mf"  # where only a part of the graph is seen at a time, or attention is asked for
