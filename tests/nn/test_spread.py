@@ -82,6 +82,20 @@ def test_side_by_side_is_one_after_another() -> None:
     assert torch.allclose(logits, model(x, adj).expand(4, -1, -1), atol=1e-6)
 
 
+def test_how_many_passes_walk_at_once_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, edges = graph()
+    model = Spread(FEATURES, HIDDEN, CLASSES)
+    adj = model.prepare(edges, NODES)
+    found = []
+    for widest in (1, 2 * HIDDEN, 64):
+        monkeypatch.setattr("conjoint.nn.spread.WIDEST", widest)
+        torch.manual_seed(0)
+        logits, _ = model.predict_often(x, adj, passes=5)
+        gradient = torch.autograd.grad(logits.square().sum(), [model.first.weight])
+        found.append(torch.cat([logits.detach().flatten(), gradient[0].flatten()]))
+    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
+
+
 @pytest.mark.parametrize("gated", [False, True])
 def test_gradients_are_those_of_the_formula(gated: bool) -> None:
     x, edges = graph()

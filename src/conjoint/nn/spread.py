@@ -25,6 +25,10 @@ from .model import NodeModel, Perturb
 from .propagation import propagation_weights
 from .randomness import draw_seed
 
+# Columns that walk at once: so many fit the processor's registers (csrc/walk.h), and twice as many take
+# more than twice as long.
+WIDEST = 64
+
 
 class Spread(NodeModel):
     """Random propagation over edges that weigh as an intervention says, then two layers.
@@ -130,10 +134,14 @@ class Spread(NodeModel):
     def _spread(self, said: Tensor, x: Tensor, graph: Adjacency) -> Tensor:
         """The mean over 0 to K steps. [nodes, passes, hidden]"""
         weights = self._weights(x, graph).to(said.dtype)
+        together = max(1, WIDEST // said.size(2))
+        return torch.cat([self._walk(some, weights, graph) for some in said.split(together, dim=1)], dim=1)
+
+    def _walk(self, said: Tensor, weights: Tensor, graph: Adjacency) -> Tensor:
         start = said.flatten(1).unsqueeze(1)  # one head, the passes' channels side by side
         total = start
         for _ in range(self.steps):  # S + P (S + P (S + ...))
-            total = start + ops.aggregate(graph, weights, total)
+            total = ops.aggregate(graph, weights, total).add_(start)
         return (total / (self.steps + 1)).reshape(said.shape)
 
     def _weights(self, x: Tensor, graph: Adjacency) -> Tensor:
