@@ -6,7 +6,8 @@ One for all graphs, chosen by accuracy on validation nodes: docs/training.md sho
 from typing import Any
 
 MODEL = "gated-trust"
-EQUAL_EDGES = "gated-zero"  # where many edges are in doubt, validation chooses: see evaluation/doubt.py
+# Where many edges are in doubt, a gate does harm; validation chooses between these (evaluation/doubt.py).
+IF_DOUBTED = ("spread-trust", "spread-zero")
 TRAIN: dict[str, Any] = {
     "epochs": 300,
     "lr": 0.05,

@@ -75,10 +75,10 @@ def test_where_edges_are_in_doubt_validation_is_asked(
     assert main([*doubtful, "--seeds", "1"]) == 0
     said = capsys.readouterr()
     kept = json.loads((tmp_path / "run" / "choice.json").read_text())
-    assert kept["candidates"] == [recommended.MODEL, recommended.EQUAL_EDGES]
+    assert kept["candidates"] == list(recommended.IF_DOUBTED)
     best = max(kept["trials"], key=lambda trial: (trial["val_accuracy"], -trial["val_loss"]))
     assert kept["model"] == best["model"]
-    assert "no more alike than random pairs" in said.err and "trying gated-zero, seed 0" in said.err
+    assert "no more alike than random pairs" in said.err and "trying spread-zero, seed 0" in said.err
     assert f"Validation nodes chose {kept['model']}:" in said.out
     assert f"{kept['model']} on " in said.out
 

@@ -44,9 +44,9 @@ def test_validation_tells_wrong_edges_from_poor_features() -> None:
     """Trust is right about the one graph and wrong about the other, though both look doubtful."""
     told = list[Trial]()
     poor, noisy = with_poor_features(), topic_graph(random_edges=12000)
-    assert compare_trust(poor, split_of(poor), CONFIG, on_trial=told.append).model == recommended.EQUAL_EDGES
-    assert [trial.model for trial in told] == [recommended.MODEL, recommended.EQUAL_EDGES]
-    assert compare_trust(noisy, split_of(noisy), CONFIG).model == recommended.MODEL
+    assert compare_trust(poor, split_of(poor), CONFIG, on_trial=told.append).model == "spread-zero"
+    assert [trial.model for trial in told] == list(recommended.IF_DOUBTED)
+    assert compare_trust(noisy, split_of(noisy), CONFIG).model == "spread-trust"
 
 
 def test_test_labels_have_no_say() -> None:
@@ -69,7 +69,7 @@ def test_a_tie_goes_to_the_lower_loss(equal: float, chosen: int, monkeypatch: py
     data = topic_graph()
     assert (
         compare_trust(data, split_of(data), CONFIG).model
-        == (recommended.MODEL, recommended.EQUAL_EDGES)[chosen]
+        == recommended.IF_DOUBTED[chosen]
     )
 
 

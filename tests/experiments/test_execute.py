@@ -74,7 +74,7 @@ def test_auto_says_what_it_chose_and_is_that_model() -> None:
 
 @pytest.mark.parametrize(
     ("variant", "may_be"),
-    [({}, {"gated-trust"}), ({"move-features": {"share": 0.75}}, {"gated-trust", "gated-zero"})],
+    [({}, {"gated-trust"}), ({"move-features": {"share": 0.75}}, {"spread-trust", "spread-zero"})],
 )
 def test_the_recommended_setting_says_what_it_trained(variant: dict[str, Any], may_be: set[str]) -> None:
     spec = replace(cora("cat-i-mf"), model="gated-trust", model_settings={}, variant=variant)

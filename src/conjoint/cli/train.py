@@ -13,8 +13,8 @@ Train a network on a graph and keep it in a run folder.
 Without arguments: the recommended setting on Cora, which comes with the package, with
 {DEFAULT_SEEDS} seeds so that the result has an error bar. It lets features walk over edges that can
 be trusted (gated-trust) and trains unlabelled nodes to agree with themselves; where many
-edges look random, it first asks validation nodes whether to doubt them (gated-trust) or
-not (gated-zero), which takes two more trainings; not with --resplit.
+edges look random, it first asks validation nodes whether to doubt them (spread-trust) or
+not (spread-zero), which takes two more trainings; not with --resplit.
 --model names another network, trained as in the paper: --model cat-i-mf is the paper's own.
 Your own graph needs an edge table and a node table with a label column; nodes without
 a label are what the network will predict. Ctrl-C stops after the epoch; the run goes

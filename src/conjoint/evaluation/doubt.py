@@ -45,7 +45,7 @@ def compare_trust(
     The arguments are those of `choice.choose`.
     """
     trials = list[Trial]()
-    candidates = (recommended.MODEL, recommended.EQUAL_EDGES)
+    candidates = recommended.IF_DOUBTED
     for name in candidates:
         trials.append(attempt(name, data, split, blind(config), settings or {}, watch=watch))
         if on_trial is not None:
