@@ -5,9 +5,11 @@ One for all graphs, chosen by accuracy on validation nodes: docs/training.md sho
 
 from typing import Any
 
-MODEL = "gated-trust"
-# Where many edges are in doubt, a gate does harm; validation chooses between these (evaluation/doubt.py).
-IF_DOUBTED = ("spread-trust", "spread-zero")
+MODEL = "spread-trust"
+# Validation chooses between it and one rival (evaluation/rivals.py): equal edges where many are in doubt, or
+# else a gate on the features.
+IF_DOUBTED = (MODEL, "spread-zero")
+OTHERWISE = (MODEL, "gated-trust")
 TRAIN: dict[str, Any] = {
     "epochs": 300,
     "lr": 0.05,

@@ -78,22 +78,28 @@ def test_where_edges_are_in_doubt_validation_is_asked(
     assert kept["candidates"] == list(recommended.IF_DOUBTED)
     best = max(kept["trials"], key=lambda trial: (trial["val_accuracy"], -trial["val_loss"]))
     assert kept["model"] == best["model"]
-    assert "no more alike than random pairs" in said.err and "trying spread-zero, seed 0" in said.err
+    assert "no more alike than random pairs" in said.out and "trying spread-zero, seed 0" in said.err
     assert f"Validation nodes chose {kept['model']}:" in said.out
     assert f"{kept['model']} on " in said.out
 
 
-@pytest.mark.parametrize("options", [["--model", "gated-trust"], ["--resplit"]])
+@pytest.mark.parametrize("options", [["--model", "spread-trust"], ["--resplit"]])
 def test_it_is_not_asked_where_the_network_is_named_or_each_seed_has_its_own_split(
     doubtful: list[str], options: list[str], ask: Callable[..., Any]
 ) -> None:
     told = ask(*doubtful, "--seeds", "1", *options)
-    assert told["rows"][0]["model"] == "gated-trust" and "choice" not in told
+    assert told["rows"][0]["model"] == "spread-trust" and "choice" not in told
 
 
-def test_on_a_graph_without_doubt_nothing_more_is_trained(ask: Callable[..., Any], tmp_path: Path) -> None:
-    told = ask("train", "--epochs", "2", "--seeds", "1", "--no-plots", "--out", tmp_path / "run")
-    assert told["rows"][0]["model"] == recommended.MODEL and "choice" not in told
+def test_on_a_graph_without_doubt_it_is_asked_about_the_gate(
+    ask: Callable[..., Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["train", "--epochs", "2", "--seeds", "1", "--no-plots", "--out"]
+    told = ask(*arguments, tmp_path / "run")
+    assert told["choice"]["candidates"] == list(recommended.OTHERWISE)
+    assert told["rows"][0]["model"] == told["choice"]["model"]
+    assert main([*arguments, str(tmp_path / "another")]) == 0
+    assert "weight of its own depends on the graph. Validation" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_values_read_as_toml_or_as_a_word(text: str, value: object) -> None:
         (["--nodes", "n.csv"], "--edges"),
         (["--edges", "e.csv", "--edition", "release"], "--edition"),
         (["--set", "clip"], "key=value"),
-        (["--set", "depth=3"], "neither gated-trust nor training"),
+        (["--set", "depth=3"], "neither spread-trust nor training"),
         (["--seeds", "0"], "1 seed or more"),
         (["--config", "nowhere.toml"], "no such file"),
     ],

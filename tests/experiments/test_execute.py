@@ -74,10 +74,13 @@ def test_auto_says_what_it_chose_and_is_that_model() -> None:
 
 @pytest.mark.parametrize(
     ("variant", "may_be"),
-    [({}, {"gated-trust"}), ({"move-features": {"share": 0.75}}, {"spread-trust", "spread-zero"})],
+    [
+        ({}, {"spread-trust", "gated-trust"}),
+        ({"move-features": {"share": 0.75}}, {"spread-trust", "spread-zero"}),
+    ],
 )
 def test_the_recommended_setting_says_what_it_trained(variant: dict[str, Any], may_be: set[str]) -> None:
-    spec = replace(cora("cat-i-mf"), model="gated-trust", model_settings={}, variant=variant)
+    spec = replace(cora("cat-i-mf"), model="spread-trust", model_settings={}, variant=variant)
     row = execute(replace(spec, model=RECOMMENDED))
     assert row["chosen"] in may_be
     rivals = {name: execute(replace(spec, model=name)) for name in may_be}

@@ -1,4 +1,4 @@
-"""What validation chooses: the intervention with `--intervention auto`, and if doubtful edges count less."""
+"""What validation chooses: the intervention with `--intervention auto`, or which network is recommended."""
 
 import argparse
 import json
@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import recommended
 from ..errors import InputError
 from .plan import Plan
 from .progress import progress
@@ -70,9 +71,7 @@ def chosen_plan(plan: Plan, data: "Data", options: argparse.Namespace) -> tuple[
         config_from({**plan.train, "seed": plan.seeds[0]}, "settings"),
         {key: value for key, value in plan.model.items() if key != "name"},
     )
-    choice = _trust(given, options) if plan.recommended else _intervention(given, options)
-    if choice is None:
-        return plan, None
+    choice = _recommended(given, options) if plan.recommended else _intervention(given, options)
     kept = {key: value for key, value in given.settings.items() if key in settings_of(choice.model)}
     return replace(plan, model={"name": choice.model, **kept}), choice
 
@@ -92,18 +91,14 @@ def _intervention(given: Given, options: argparse.Namespace) -> "Choice":
     return choose(*given, on_trial=_teller(options), watch=_watch(given, options))
 
 
-def _trust(given: Given, options: argparse.Namespace) -> "Choice | None":
-    """Validation's word on doubtful edges; None where there are few."""
-    from ..evaluation.doubt import compare_trust, doubts_edges
+def _recommended(given: Given, options: argparse.Namespace) -> "Choice":
+    from ..evaluation.rivals import compare
 
-    if not doubts_edges(given.data, given.config, given.settings):
-        return None
-    if not (options.quiet or options.json):
-        say(f"{clean(given.data.name)}: {DOUBT}; validation will tell")
-    return compare_trust(*given, on_trial=_teller(options), watch=_watch(given, options))
+    return compare(*given, on_trial=_teller(options), watch=_watch(given, options))
 
 
-DOUBT = "many edges join nodes no more alike than random pairs, be it the edges' fault or the features'"
+DOUBT = "Many edges join nodes no more alike than random pairs, be it the edges' fault or the features'."
+GATE = "Whether each feature should have a weight of its own depends on the graph."
 
 
 def _teller(options: argparse.Namespace) -> "Callable[[Trial], None] | None":
@@ -140,5 +135,6 @@ def choice_text(choice: "Choice") -> str:
     if choice.diagnosis is not None:
         head = f"--intervention auto chose {choice.model}; validation nodes alone were asked:"
     else:
-        head = f"{DOUBT[0].upper()}{DOUBT[1:]}. Validation nodes chose {choice.model}:"
+        why = DOUBT if choice.candidates == recommended.IF_DOUBTED else GATE
+        head = f"{why} Validation nodes chose {choice.model}:"
     return f"{head}\n\n{table(lines, right=('trainings', 'validation', 'loss'))}\n"

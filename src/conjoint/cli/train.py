@@ -12,9 +12,10 @@ Train a network on a graph and keep it in a run folder.
 
 Without arguments: the recommended setting on Cora, which comes with the package, with
 {DEFAULT_SEEDS} seeds so that the result has an error bar. It lets features walk over edges that can
-be trusted (gated-trust) and trains unlabelled nodes to agree with themselves; where many
-edges look random, it first asks validation nodes whether to doubt them (spread-trust) or
-not (spread-zero), which takes two more trainings; not with --resplit.
+be trusted (spread-trust) and trains unlabelled nodes to agree with themselves. First,
+validation nodes are asked whether a weight for each feature helps (gated-trust) or, where
+many edges look random, whether to take all edges for equal (spread-zero). That takes two
+more trainings; --resplit leaves it out.
 --model names another network, trained as in the paper: --model cat-i-mf is the paper's own.
 Your own graph needs an edge table and a node table with a label column; nodes without
 a label are what the network will predict. Ctrl-C stops after the epoch; the run goes

@@ -60,7 +60,7 @@ def _recommendation(diagnosis: Diagnosis) -> str:
         return f"Try cat-{strategy}-{best}: {why}; or let validation choose: --intervention auto."
     if noisy:
         return (
-            "No score is certain to know the classes, but many edges look random: try gated-trust (what "
+            "No score is certain to know the classes, but many edges look random: try spread-trust (what "
             "plain `conjoint train` takes) or cat-e-smooth, or let validation choose: --intervention auto."
         )
     return "No score is certain to know the classes: let validation choose, --intervention auto."

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from .. import kernels, recommended
+from .. import kernels
 from ..data import load, make_split
 from ..data.splits import Split
 from ..errors import ConjointError
 from ..evaluation.choice import choose
-from ..evaluation.doubt import compare_trust, doubts_edges
+from ..evaluation.rivals import compare
 from ..nn import zoo
 from ..training import TrainConfig, config_from, evaluate, fit
 from ..training.runs.sidecar import versions
@@ -85,11 +85,9 @@ def _network(spec: RunSpec, data: Data, split: Split, config: TrainConfig) -> st
     """The network to train: the spec's, or what validation chooses."""
     if spec.model == AUTO:
         return choose(data, split, config, spec.model_settings).model
-    if spec.model != RECOMMENDED:
-        return spec.model
-    if not doubts_edges(data, config, spec.model_settings):
-        return recommended.MODEL
-    return compare_trust(data, split, config, spec.model_settings).model
+    if spec.model == RECOMMENDED:
+        return compare(data, split, config, spec.model_settings).model
+    return spec.model
 
 
 def _as_in_the_paper(spec: RunSpec) -> bool:

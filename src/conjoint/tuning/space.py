@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 MODELS = (
+    "spread-trust",
     "gated-trust",
     "gat",
     "cat-i-zero",

@@ -1,8 +1,9 @@
-"""Whether the recommended network should trust some edges more than others.
+"""Which of two networks the recommended setting trains, told by validation nodes.
 
 Trust doubts edges whose ends look no more alike than random pairs. Wrong edges look so, but right ones do too
 where features are poor or edges are few, and nothing in the graph alone tells which it is. So where many
-edges are in doubt, both networks are trained, and validation nodes judge.
+edges are in doubt, the rival takes all edges for equal. Elsewhere it has a gate on the features, which helps
+on some graphs and does harm on others.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,9 +19,14 @@ from ..training import TrainConfig
 from ..training.inputs import prepare
 from .trials import Choice, Trial, Watch, attempt, blind, network
 
-# Of T, by which trust multiplies a cosine. Below it, trust changes too little to be worth two trainings: the
+# Of T, by which trust multiplies a cosine. Below it, trust changes too little to be worth a comparison: the
 # benchmarks as they are have 0.25 at most, with a quarter of random edges added 1.75 or more.
 DOUBTFUL = 1.0
+
+
+def rivals(data: Data, config: TrainConfig, settings: Mapping[str, Any] | None = None) -> tuple[str, str]:
+    """The recommended network and the one that it is compared with on this graph."""
+    return recommended.IF_DOUBTED if doubts_edges(data, config, settings) else recommended.OTHERWISE
 
 
 def doubts_edges(data: Data, config: TrainConfig, settings: Mapping[str, Any] | None = None) -> bool:
@@ -31,7 +37,7 @@ def doubts_edges(data: Data, config: TrainConfig, settings: Mapping[str, Any] | 
     return model.intervention.sharpness(inputs.graph, inputs.x) > DOUBTFUL
 
 
-def compare_trust(
+def compare(
     data: Data,
     split: Split,
     config: TrainConfig,
@@ -40,12 +46,12 @@ def compare_trust(
     on_trial: Callable[[Trial], None] | None = None,
     watch: Watch | None = None,
 ) -> Choice:
-    """One training with trust and one that takes all edges for equal; higher validation accuracy wins.
+    """One training of the recommended network and one of its rival; higher validation accuracy wins.
 
     The arguments are those of `choice.choose`.
     """
     trials = list[Trial]()
-    candidates = recommended.IF_DOUBTED
+    candidates = rivals(data, config, settings)
     for name in candidates:
         trials.append(attempt(name, data, split, blind(config), settings or {}, watch=watch))
         if on_trial is not None:

@@ -1,4 +1,4 @@
-"""Doubtful edges: what is wrong, edges or features, is for validation nodes to say."""
+"""The recommended network and its rival: which is better here is for validation nodes to say."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from torch_geometric.data import Data
 
 from conjoint import recommended
 from conjoint.data.splits import Split, make_split
-from conjoint.evaluation import doubt as module
-from conjoint.evaluation.doubt import DOUBTFUL, compare_trust, doubts_edges
+from conjoint.evaluation import rivals as module
+from conjoint.evaluation.rivals import DOUBTFUL, compare, doubts_edges, rivals
 from conjoint.evaluation.trials import Trial
 from conjoint.graph.adjacency import adjacency
 from conjoint.graph.sparse import row_normalise, to_csr
@@ -36,7 +36,9 @@ def split_of(data: Data) -> Split:
 
 def test_a_clean_graph_is_not_doubted_and_a_damaged_one_is() -> None:
     assert not doubts_edges(topic_graph(), CONFIG)
+    assert rivals(topic_graph(), CONFIG) == ("spread-trust", "gated-trust")
     assert doubts_edges(topic_graph(random_edges=900), CONFIG)
+    assert rivals(topic_graph(random_edges=900), CONFIG) == ("spread-trust", "spread-zero")
     assert doubts_edges(with_poor_features(), CONFIG)
 
 
@@ -44,9 +46,9 @@ def test_validation_tells_wrong_edges_from_poor_features() -> None:
     """Trust is right about the one graph and wrong about the other, though both look doubtful."""
     told = list[Trial]()
     poor, noisy = with_poor_features(), topic_graph(random_edges=12000)
-    assert compare_trust(poor, split_of(poor), CONFIG, on_trial=told.append).model == "spread-zero"
+    assert compare(poor, split_of(poor), CONFIG, on_trial=told.append).model == "spread-zero"
     assert [trial.model for trial in told] == list(recommended.IF_DOUBTED)
-    assert compare_trust(noisy, split_of(noisy), CONFIG).model == "spread-trust"
+    assert compare(noisy, split_of(noisy), CONFIG).model == "spread-trust"
 
 
 def test_test_labels_have_no_say() -> None:
@@ -56,7 +58,7 @@ def test_test_labels_have_no_say() -> None:
     changed.y = data.y.clone()
     changed.y[split.reveal_test()] = 0
     looks = TrainConfig(epochs=3, rule="release", see_test=True)
-    assert compare_trust(data, split, looks) == compare_trust(changed, split, looks)
+    assert compare(data, split, looks) == compare(changed, split, looks)
 
 
 @pytest.mark.parametrize(("equal", "chosen"), [(0.7, 1), (0.6, 0), (0.65, 0)])
@@ -67,10 +69,7 @@ def test_a_tie_goes_to_the_lower_loss(equal: float, chosen: int, monkeypatch: py
 
     monkeypatch.setattr(module, "attempt", pretend)
     data = topic_graph()
-    assert (
-        compare_trust(data, split_of(data), CONFIG).model
-        == recommended.IF_DOUBTED[chosen]
-    )
+    assert compare(data, split_of(data), CONFIG).model == recommended.OTHERWISE[chosen]
 
 
 def test_settings_of_the_network_are_taken_along() -> None:
