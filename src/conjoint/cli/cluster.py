@@ -19,9 +19,9 @@ cluster is which class; 1 is perfect, and for NMI and ARI chance is 0."""
 
 EXAMPLES = """\
 examples:
-  conjoint cluster runs/cora-spread-trust-1
-  conjoint cluster runs/cora-spread-trust-1 --clusters 10 --json
-  conjoint cluster runs/cora-spread-trust-1 --out clusters.csv
+  conjoint cluster runs/cora-gated-trust-1
+  conjoint cluster runs/cora-gated-trust-1 --clusters 10 --json
+  conjoint cluster runs/cora-gated-trust-1 --out clusters.csv
 """
 
 

@@ -12,8 +12,8 @@ holds two arrays, `ids` and `embeddings`."""
 
 EXAMPLES = """\
 examples:
-  conjoint embed runs/cora-spread-trust-1 --out embeddings.parquet
-  conjoint embed runs/cora-spread-trust-1 --out embeddings.npz
+  conjoint embed runs/cora-gated-trust-1 --out embeddings.parquet
+  conjoint embed runs/cora-gated-trust-1 --out embeddings.npz
   python -c "import numpy; print(numpy.load('embeddings.npz')['embeddings'].shape)"
 """
 

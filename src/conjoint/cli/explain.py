@@ -18,8 +18,8 @@ gat or one of cat-*."""
 
 EXAMPLES = """\
 examples:
-  conjoint explain runs/cora-spread-trust-1 31336
-  conjoint explain runs/cora-spread-trust-1 31336 --plot ego.png --layer 2
+  conjoint explain runs/cora-gated-trust-1 31336
+  conjoint explain runs/cora-gated-trust-1 31336 --plot ego.png --layer 2
   conjoint explain runs/teams "Ada Lovelace" --json
 """
 

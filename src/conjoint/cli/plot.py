@@ -22,9 +22,9 @@ same ones; here the map can be made with t-SNE, which takes longer and separates
 
 EXAMPLES = """\
 examples:
-  conjoint plot runs/cora-spread-trust-1
-  conjoint plot runs/cora-spread-trust-1 --map tsne
-  conjoint plot runs/cora-spread-trust-1 --format svg
+  conjoint plot runs/cora-gated-trust-1
+  conjoint plot runs/cora-gated-trust-1 --map tsne
+  conjoint plot runs/cora-gated-trust-1 --format svg
 """
 
 

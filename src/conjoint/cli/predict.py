@@ -18,8 +18,8 @@ was trained on. The new nodes are folded in without training, and only they are 
 
 EXAMPLES = """\
 examples:
-  conjoint predict runs/cora-spread-trust-1
-  conjoint predict runs/cora-spread-trust-1 --out predictions.csv
+  conjoint predict runs/cora-gated-trust-1
+  conjoint predict runs/cora-gated-trust-1 --out predictions.csv
   conjoint predict runs/teams --unlabelled --out guesses.parquet
   conjoint predict runs/teams --json --rows 3
   conjoint predict runs/teams --new-nodes joined.csv --new-edges links.csv --out guesses.csv

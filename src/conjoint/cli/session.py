@@ -159,7 +159,7 @@ def _must_be_free(out: Path) -> None:
 
 
 def _next_free(data: Data | StoredGraph, plan: Plan) -> Path:
-    """runs/cora-spread-trust-1, or the first number after it that is free."""
+    """runs/cora-gated-trust-1, or the first number after it that is free."""
     safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in str(data.name)).strip(".-") or "graph"
     stem = f"{safe[:60]}-{plan.model['name']}"
     return next(
