@@ -52,7 +52,7 @@ def attention_of(model: NodeModel, data: Data, config: TrainConfig) -> list[Conj
     """Every layer's attention over the whole graph, features treated as in training."""
     if not isinstance(model, CAT | Spread):
         raise InputError(
-            f"{type(model).__name__} has no attention to show; train gat, cat-*, spread-* or gated-*"
+            f"{type(model).__name__} has no attention to show; train gat, cat-*, spread-* or gated-trust"
         )
     inputs = prepare(model, data, config)
     return model.attention(inputs.x, inputs.graph)

@@ -301,7 +301,6 @@ _ZOO = {
     "spread-trust": _spread("trust"),
     "spread-smooth": _spread("smooth"),
     "spread-mf": _spread("mf"),
-    "gated-zero": _spread("zero", gate=True),
     "gated-trust": _spread("trust", gate=True),
     "gat-self": Entry("control: GAT with the self term alone", SelfTermSettings, _attention),
     "cat-i-zero": _conjoint("control: implicit", "zero", "implicit"),
