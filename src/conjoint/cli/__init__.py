@@ -57,7 +57,8 @@ start here:
   conjoint train                        train on Cora, which comes with the package
   conjoint train --edges e.csv --nodes n.csv --label topic
                                         train on your own graph
-  conjoint predict runs/cora-gated-trust-1 classes of all nodes
+  conjoint predict runs/cora-gated-trust-1
+                                        classes of all nodes
   conjoint VERB --help                  options and examples of one verb
 """
 

@@ -25,8 +25,7 @@ from .model import NodeModel, Perturb
 from .propagation import propagation_weights
 from .randomness import draw_seed
 
-# Columns that walk at once: so many fit the processor's registers (csrc/walk.h), and twice as many take
-# more than twice as long.
+# Columns that walk at once: a row's sum then stays in registers (csrc/walk.h). Wider rows do without.
 WIDEST = 64
 
 
