@@ -67,11 +67,24 @@ def test_the_recipe_tells_its_time() -> None:
     rows = [row for row in rows_of("recipe") if row["dataset"] == "cora"]
     slow = next(row for row in rows if row["model"] == "gat")
     rows = [row if row is not slow else {**row, "fit_seconds": 99.0} for row in rows]
-    accuracy, against, times = tables_of("recipe", rows)
+    accuracy, against, _, times = tables_of("recipe", rows)
     assert times.title.endswith("seconds of a training (median)") and times.headers == accuracy.headers
     # One slow run changes nothing.
     assert line(times, "gat")["S = 2"] == line(times, "gcn")["S = 2"] != "99.0"
     assert len(against.rows) == len(times.rows) - 1
+
+
+def test_the_recipe_compares_each_model_with_itself() -> None:
+    rows = [row for row in rows_of("recipe") if row["dataset"] == "cora"]
+    for row in rows:
+        gain = {"gcn": 0.01, "gat": -0.02}.get(row["model"], 0.0)
+        row["test_accuracy"] += gain * (row["train_settings"]["consistency"]["passes"] > 1)
+    *_, itself, _ = tables_of("recipe", rows)
+    assert itself.title.endswith("against itself at S = 1")
+    assert itself.headers == ("model", "S = 2", "S = 4")
+    assert line(itself, "gcn")["S = 2"].startswith("+1.00 ± 0.00, p")
+    assert line(itself, "gat")["S = 2"].startswith("-2.00 ± 0.00, p")
+    assert line(itself, "gated-trust")["S = 4"].startswith("+0.00 ± 0.00, p")
 
 
 def test_few_labels_read_the_split() -> None:

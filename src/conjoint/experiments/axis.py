@@ -16,6 +16,7 @@ class Axis:
     header: str  # over the column of a table, a format of `level`
     default: float | None = None
     log: bool = False
+    base: float | None = None  # every model is also compared with itself at this level
 
     def level(self, row: Mapping[str, Any]) -> float:
         """Where a row (or a spec as a mapping) stands on the axis."""

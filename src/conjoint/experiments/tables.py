@@ -109,7 +109,7 @@ def _against_controls(chosen: Experiment, rows: Sequence[Row]) -> Table:
 
 
 def levelled(chosen: Experiment, axis: Axis, rows: Sequence[Row]) -> Iterator[Table]:
-    """Per graph with runs: accuracies, one column per level; and differences to each of the references."""
+    """Per graph with runs: accuracies, one column per level; and differences to references and base level."""
     for dataset in datasets_in(chosen):
         here = [row for row in rows if row["dataset"] == dataset]
         if not here:
@@ -124,8 +124,13 @@ def levelled(chosen: Experiment, axis: Axis, rows: Sequence[Row]) -> Iterator[Ta
         for reference in chosen.references:
             others = [model for model in models_in(chosen) if model != reference]
             cells = summarise(here, chosen.metric, column=column, against=others, baseline=reference)
-            lines = _grid(chosen, cells, headers, against=reference)
+            lines = _grid(chosen, cells, headers, paired=True, without=reference)
             yield Table(f"{title}, against {reference}", headers, lines, len(here))
+        if axis.base is not None:
+            base = axis.text(axis.base)
+            rest = tuple(header for header in headers if header != base)
+            lines = _grid(chosen, _against_base(chosen, axis, here, base, rest[1:]), rest, paired=True)
+            yield Table(f"{title}, against itself at {base}", rest, lines, len(here))
         if chosen.timed:
             yield _times(chosen, axis, here, headers, f"{title}, seconds of a training (median)")
 
@@ -150,20 +155,33 @@ def _column(axis: Axis, row: Row) -> str:
     return axis.text(axis.level(row))
 
 
+def _against_base(
+    chosen: Experiment, axis: Axis, rows: Sequence[Row], base: str, others: Sequence[str]
+) -> Cells:
+    """Each model's levels against its base: what `summarise` does between models, with the two exchanged."""
+    exchanged = [row | {"model": _column(axis, row), "line": row["model"]} for row in rows]
+    cells = summarise(exchanged, chosen.metric, column=lambda row: row["line"], against=others, baseline=base)
+    return {(model, header): cell for (header, model), cell in cells.items()}
+
+
 def _grid(
-    chosen: Experiment, cells: Cells, headers: Sequence[str], against: str | None = None
+    chosen: Experiment,
+    cells: Cells,
+    headers: Sequence[str],
+    paired: bool = False,
+    without: str | None = None,
 ) -> tuple[tuple[Entry, ...], ...]:
-    """A line for each model: its accuracy at each level, or its difference to the model `against`."""
+    """A line for each model `without` one: its accuracy at each level, or (`paired`) the difference found."""
     lines = []
     for model in models_in(chosen):
-        if model == against:
+        if model == without:
             continue
         line = [Entry(model)]
         for header in headers[1:]:
             cell = cells.get((model, header))
             if cell is None or cell.spread is None:
                 line.append(NONE)
-            elif against is None:
+            elif not paired:
                 line.append(Entry(spread_text(cell.spread), cell.spread.mean))
             else:
                 line.append(NONE if cell.paired is None else _paired(cell.paired))
