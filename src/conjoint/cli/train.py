@@ -184,7 +184,8 @@ def _add_training_options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="KEY=VALUE,...",
-        help="train unlabelled nodes to agree with themselves; for example passes=4,weight=1,temperature=0.5",
+        help="train unlabelled nodes to agree with themselves; for example passes=4,weight=1,temperature=0.5 "
+        "(passes=1,weight=0: not at all)",
     )
     group.add_argument(
         "--rule",
