@@ -13,13 +13,13 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from conjoint.data import Split, load, make_split
-from conjoint.experiments.settings import paper_settings
+from conjoint.data import Split, load_graph, make_split
+from conjoint.experiments.grid import paper_settings
 from conjoint.nn import zoo
 from conjoint.training import Consistency, TrainConfig
-from conjoint.training.inputs import batch_of, prepare, with_unlabelled
 from conjoint.training.loss import objective
 from conjoint.training.optimizer import make_optimizer
+from conjoint.training.steps import part_of, whole_graph, with_unlabelled
 
 from .measure import interleaved
 
@@ -41,16 +41,16 @@ def step_of(
     sizes = {"features": data.x.size(1), "classes": len(data.class_names), "num_nodes": data.num_nodes}
     model = zoo.build(name, **sizes, seed=0, **paper_settings(name, dataset).model).train()
     config = TrainConfig(consistency=consistency, field=field)
-    inputs = prepare(model, data, config)
+    inputs = whole_graph(model, data, config)
     optimizer = make_optimizer(model, config)
     fixed = None
     if consistency is None:
-        fixed = batch_of(split.train, inputs, model, field)
+        fixed = part_of(inputs, split.train, model, field)
     elif not consistency.sample:
-        fixed = with_unlabelled(split.train, inputs, model, config)
+        fixed = with_unlabelled(inputs, split.train, model, config)
 
     def step() -> None:
-        batch = fixed or with_unlabelled(split.train, inputs, model, config)
+        batch = fixed or with_unlabelled(inputs, split.train, model, config)
         optimizer.zero_grad(set_to_none=True)
         whole = None if batch.graph is inputs.graph else inputs.graph
         passes = 1 if consistency is None else consistency.passes
@@ -69,7 +69,7 @@ def main() -> None:
     options = parser.parse_args()
     found: dict[str, Any] = {}
     for dataset in GRAPHS:
-        data = load(dataset, root=options.data)
+        data = load_graph(dataset, root=options.data)
         split = make_split(data, "public", 0)
         for model in MODELS:
             steps = {title: step_of(model, dataset, data, split, *how) for title, how in STEPS.items()}

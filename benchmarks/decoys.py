@@ -5,11 +5,11 @@ python -m benchmarks.decoys --data FOLDER
 
 import argparse
 
-from conjoint.data import load
-from conjoint.experiments.variants import changed
+from conjoint.data import load_graph
 from conjoint.graph import decoys
 from conjoint.graph.smoothing import reduced_features
 from conjoint.graph.sparse import row_normalise
+from research.damage import changed
 
 GRAPHS = ("cora", "citeseer", "pubmed", "coauthor-cs")
 ADDED = (0.0, 0.25, 0.5, 1.0, 2.0)
@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--leak", type=float, default=0.1)
     options = parser.parse_args()
     for name in GRAPHS:
-        clean = load(name, root=options.data)
+        clean = load_graph(name, root=options.data)
         vectors = reduced_features(row_normalise(clean.x), rank=64, centre=True)
         for added in ADDED:
             data = changed(clean, {"add-edges": {"share": added}}, 0) if added else clean

@@ -6,8 +6,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from conjoint.data.benchmarks import load
-from conjoint.data.splits import make_split
+from conjoint.data import load_graph, make_split
 from conjoint.errors import InputError
 from conjoint.graph.adjacency import Adjacency, adjacency
 from conjoint.graph.sparse import row_normalise
@@ -46,7 +45,7 @@ class Case:
 
 def planetoid(name: str) -> Case:
     """Cora or Pubmed with the public split; CONJOINT_DATA names the folder with the raw files."""
-    data = load(name, sparse=True)
+    data = load_graph(name, sparse=True)
     split = make_split(data, "public")
     return Case(name, row_normalise(data.x), data.edge_index, data.y, split.train)
 
@@ -56,7 +55,7 @@ def arxiv_shaped(hidden: int, seed: int = 0) -> Case:
     generator = torch.Generator().manual_seed(seed)
     nodes = ARXIV["nodes"]
     try:
-        edges = load("ogbn-arxiv", features="degree:1", download=False).edge_index
+        edges = load_graph("ogbn-arxiv", features="degree:1", download=False).edge_index
     except InputError:
         edges = both_ways(torch.randint(nodes, (2, ARXIV["edges"]), generator=generator))
     x = torch.randn(nodes, ARXIV["features"], generator=generator)

@@ -14,14 +14,14 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-from conjoint.data import load, make_split
-from conjoint.experiments.settings import paper_settings
+from conjoint.data import load_graph, make_split
+from conjoint.experiments.grid import paper_settings
 from conjoint.kernels import kept_memory
 from conjoint.nn import zoo
 from conjoint.nn.model import NodeModel
 from conjoint.training import TrainConfig
-from conjoint.training.inputs import Inputs, batch_of, prepare
 from conjoint.training.optimizer import make_optimizer
+from conjoint.training.steps import Batch, part_of, whole_graph
 
 BASE = "gat-self"
 MODELS = [
@@ -39,22 +39,22 @@ def main() -> None:
     parser.add_argument("--data", help="folder with raw files; the embedded Cora needs none")
     parser.add_argument("--rounds", type=int, default=12)
     options = parser.parse_args()
-    data = load(options.dataset, root=options.data)
+    data = load_graph(options.dataset, root=options.data)
     split = make_split(data, "per-class", 0)
     steps: dict[tuple[str, str], Callable[[], None]] = {}
     preparing: dict[str, float] = {}
+    chosen = paper_settings(BASE, options.dataset)  # all of them are trained like it
     for name in MODELS:
-        chosen = paper_settings(name, options.dataset)
         sizes = {"features": data.x.size(1), "classes": len(data.class_names), "num_nodes": data.num_nodes}
         preparing[name] = float("inf")
         for _ in range(3):
             model = zoo.build(name, **sizes, seed=0, **chosen.model)
             graph = model.prepare(data.edge_index, data.num_nodes)
-            x = prepare(zoo.build(BASE, **sizes), data, TrainConfig()).x
+            x = whole_graph(zoo.build(BASE, **sizes), data, TrainConfig()).x
             began = time.perf_counter()
             model.observe(x, graph)
             preparing[name] = min(preparing[name], time.perf_counter() - began)
-        inputs = Inputs(x, data.y, graph)
+        inputs = Batch(x, data.y, graph)
         for field in ("whole", "auto"):
             steps[name, field] = step_of(model, inputs, split.train, field)
     times = in_turns(steps, options.rounds)
@@ -70,8 +70,8 @@ def main() -> None:
         )
 
 
-def step_of(model: NodeModel, inputs: Inputs, train: torch.Tensor, field: str) -> Callable[[], None]:
-    batch = batch_of(train, inputs, model, field)
+def step_of(model: NodeModel, inputs: Batch, train: torch.Tensor, field: str) -> Callable[[], None]:
+    batch = part_of(inputs, train, model, field)
     optimizer = make_optimizer(model, TrainConfig())
     whole = None if batch.graph is inputs.graph else inputs.graph
 

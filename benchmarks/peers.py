@@ -14,7 +14,7 @@ from conjoint.nn import ops
 from conjoint.nn.cat import CAT
 from conjoint.nn.interventions import Intervention, MatrixFactorization, SelfExpression
 from conjoint.nn.randomness import draw_seed
-from conjoint.products import steady_products
+from conjoint.threads import steady_products
 
 from .graphs import Case
 

@@ -14,16 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from conjoint.data import load, make_split
-from conjoint.data.splits import Split
+from conjoint.data import load_graph, make_split
+from conjoint.graph.graph import as_graph
+from conjoint.graph.splits import Split
 from conjoint.nn.zoo import build
-from conjoint.scale import BatchConfig, fit_batches
-from conjoint.scale.predictions import predicted_pieces
-from conjoint.store import stored_from
-from conjoint.training import TrainConfig, evaluate, fit
-from conjoint.training.fitted import result_row
+from conjoint.training import BatchConfig, TrainConfig, evaluate, fit
+from conjoint.training.predictions import predicted_pieces, result_row
 
 MODEL = "cat-i-mf"
 # Sizes that make several batches of every graph. OGB-Arxiv comes without its word features, and each way has
@@ -69,7 +66,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 def one_run(name: str, way: str, seed: int) -> dict[str, Any]:
     case = CASES[name]
-    data = load(name, **case.get("load", {}))
+    data = load_graph(name, **case.get("load", {}))
     split: Split = make_split(data, case["split"], **({"seed": seed} if case["split"] == "per-class" else {}))
     sizes = {"features": data.x.size(1), "classes": int(data.y.max()) + 1, "num_nodes": int(data.num_nodes)}
     model = build(MODEL, **sizes, seed=seed, **case.get("settings", {}))
@@ -80,10 +77,10 @@ def one_run(name: str, way: str, seed: int) -> dict[str, Any]:
         fitted = fit(model, data, split, config)
         row = evaluate(fitted, data, split)
     else:
-        graph = stored_from(data)
-        fitted = fit_batches(model, graph, split, config, case[way])
-        guesses = [shares.argmax(axis=1) for _, shares in predicted_pieces(fitted.model, graph, config)]
-        row = result_row(fitted, torch.from_numpy(np.concatenate(guesses)), graph.y, split)
+        graph = as_graph(data)
+        fitted = fit(model, graph, split, config, batches=case[way])
+        guesses = [shares.argmax(axis=1) for _, shares in predicted_pieces(fitted.model, graph, config, True)]
+        row = result_row(fitted, np.concatenate(guesses), graph, split)
     return {"dataset": name, "way": way, **row, "seconds": round(time.perf_counter() - started, 1)}
 
 

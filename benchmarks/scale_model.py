@@ -8,7 +8,7 @@ negative.
 
 - Processor seconds (they depend less than the clock on what else the machine does): a + b nodes + c entries
   + d entries x rows / PIECE, the last for reading rows.
-- Peak bytes: what is known, mapped windows of the files (`conjoint.store.arrays.gather`) and V; and
+- Peak bytes: what is known, mapped windows of the files (`conjoint.graph.mapped.gather`) and V; and
   a + b nodes + c rows.
 """
 
@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from conjoint.scale.inference import PIECE_ENTRIES
-from conjoint.store.arrays import WINDOW_BYTES
+from conjoint.graph.mapped import WINDOW_BYTES
+from conjoint.training.inference import PIECE_ENTRIES
 
 STAGES = ("ingest", "train", "predict")
 WORDS = {  # millions of them

@@ -90,12 +90,14 @@ def _look_inside(wheel: Path, sdist: Path) -> None:
         for part in (
             "data/embedded/cora.npz",
             "experiments/paper.toml",
-            "report/page.html",
+            "experiments/page/page.html",
             "py.typed",
             "LICENSE",
         ):
             assert any(name.endswith(part) for name in names), f"{part} is missing from the wheel"
-        assert not [name for name in names if name.startswith(("tests", "scripts"))], "tests in the wheel"
+        assert not [name for name in names if name.startswith(("tests", "scripts", "research"))], (
+            "tests in the wheel"
+        )
 
 
 def _try(case: str, package: Path, folder: Path, torch: str | None) -> str | None:

@@ -1,8 +1,11 @@
 """Made-up rows for every experiment of the grid: some seeds, most models, numbers that differ."""
 
+from dataclasses import replace
 from typing import Any
 
 from conjoint.experiments.grid import experiment, experiment_names
+from conjoint.experiments.rows import RunSpec
+from conjoint.experiments.tables import Table
 from fake_runs import made_up
 
 
@@ -25,3 +28,19 @@ def rows_of_everything() -> list[dict[str, Any]]:
     for row in small:
         row["test_accuracy"] += 0.0003 * (row["seed"] * sum(map(ord, row["model"])) % 7)
     return small
+
+
+def line(table: Table, model: str) -> dict[str, str]:
+    """The line of one model, by column."""
+    [found] = [row for row in table.rows if row[0].text == model]
+    return dict(zip(table.headers, (entry.text for entry in found), strict=True))
+
+
+def cora(model: str) -> RunSpec:
+    """A few epochs of a model on the Cora that ships with the package."""
+    [spec] = [
+        spec
+        for spec in experiment("random-splits").specs
+        if (spec.model, spec.dataset, spec.seed) == (model, "cora", 1)
+    ]
+    return replace(spec, train_settings={**spec.train_settings, "epochs": 3, "patience": 0})

@@ -5,7 +5,7 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from conjoint.experiments.spec import RunSpec
+from conjoint.experiments.rows import RunSpec
 
 NOTES = "CONJOINT_TEST_NOTES"  # a file in which every started and ended run leaves a line
 

@@ -26,11 +26,11 @@ def rectangular_graph(sources: int, targets: int, edges: int, seed: int) -> Adja
     return adjacency(torch.stack([src, dst]), (sources, targets), self_loops=False)
 
 
-def hub_graph(degree: int, *, listens: bool) -> Adjacency:
-    """One node that hears (or is heard by) all others."""
+def hub_graph(degree: int, *, hub_is: str) -> Adjacency:
+    """One node that is the target, or the source, of an edge with every other."""
     leaves = torch.arange(1, degree + 1)
     hub = torch.zeros_like(leaves)
-    return adjacency(torch.stack([leaves, hub] if listens else [hub, leaves]), degree + 1)
+    return adjacency(torch.stack([leaves, hub] if hub_is == "target" else [hub, leaves]), degree + 1)
 
 
 GRAPHS: dict[str, Callable[[], Adjacency]] = {
@@ -41,8 +41,8 @@ GRAPHS: dict[str, Callable[[], Adjacency]] = {
     "one node, no loop": lambda: random_graph(1, 0, 4, self_loops=False),
     "no nodes": lambda: random_graph(0, 0, 5, self_loops=False),
     "rectangular": lambda: rectangular_graph(400, 60, 900, 6),
-    "hub that listens": lambda: hub_graph(3000, listens=True),
-    "hub that speaks": lambda: hub_graph(3000, listens=False),
+    "hub as target": lambda: hub_graph(3000, hub_is="target"),
+    "hub as source": lambda: hub_graph(3000, hub_is="source"),
 }
 
 

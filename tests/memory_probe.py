@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from conjoint.data.splits import build_split
+from conjoint.graph.splits import build_split
 from conjoint.nn.zoo import build
 from conjoint.training import TrainConfig, fit
 

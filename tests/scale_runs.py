@@ -5,26 +5,23 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch_geometric.data import Data
 
-from conjoint.data.splits import Split, build_split
+from conjoint.graph.graph import Graph
+from conjoint.graph.splits import Split, build_split
 from conjoint.nn.zoo import build
-from conjoint.scale import BatchConfig, Ranks, fit_batches
-from conjoint.store import StoredGraph, stored_from
-from conjoint.training import Run, TrainConfig
+from conjoint.training import BatchConfig, Ranks, Run, TrainConfig, fit
 from graphs import random_graph
 
 NODES, FEATURES, CLASSES = 150, 8, 3
 CONFIG = TrainConfig(epochs=4, patience=0, lr=0.02)
 
 
-def graph_and_split() -> tuple[Data, Split]:
+def graph_and_split() -> tuple[Graph, Split]:
     rng = np.random.default_rng(0)
     y = np.arange(NODES) % CLASSES
     x = rng.normal(size=(NODES, FEATURES)) + (np.arange(FEATURES)[None] % CLASSES == y[:, None])
     edges, _ = random_graph(NODES, 400, seed=1)
-    data = Data(x=torch.from_numpy(x).float(), edge_index=edges, y=torch.from_numpy(y))
-    data.num_nodes = NODES
+    data = Graph(torch.from_numpy(x).float(), torch.from_numpy(y), edges)
     order = rng.permutation(NODES)
     return data, build_split(order[:60], order[60:100], order[100:], labels=y, name="small")
 
@@ -33,7 +30,7 @@ def train(
     ranks: Ranks,
     kind: str = "neighbours",
     *,
-    graph: StoredGraph | None = None,
+    graph: Graph | None = None,
     run: Run | None = None,
     progress: Callable[[dict[str, Any]], None] | None = None,
     config: TrainConfig = CONFIG,
@@ -45,6 +42,5 @@ def train(
     network = build("cat-i-mf", **sizes, seed=0, hidden=4, heads=2, **settings)
     size = 15 if kind == "neighbours" else 40
     batch = BatchConfig(kind=kind, size=size, joined=3, fanout=(4, 3), per_step=4, penalty_neighbours=4)
-    stored = graph or stored_from(data)
-    fit_batches(network, stored, split, config, batch, ranks=ranks, run=run, progress=progress)
+    fit(network, graph or data, split, config, batches=batch, ranks=ranks, run=run, progress=progress)
     return {name: value.clone() for name, value in network.state_dict().items()}

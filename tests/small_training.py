@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
-from conjoint.data.splits import Split, build_split
 from conjoint.graph.adjacency import Adjacency, adjacency
 from conjoint.graph.field import Field
+from conjoint.graph.graph import Graph
+from conjoint.graph.splits import Split, build_split
 from conjoint.nn.model import NodeModel
 from conjoint.training.runs import ModelSpec
 from conjoint.training.seeding import build_seeded
@@ -78,7 +78,7 @@ def small_model(seed: int = 0, dropout: float = 0.3) -> MeanModel:
     return build_seeded(lambda: MeanModel(FEATURES, 5, CLASSES, NODES, dropout), seed)
 
 
-def small_data() -> Data:
+def small_data() -> Graph:
     """Three classes whose features and edges both tell them apart, not perfectly."""
     rng = np.random.default_rng(0)
     y = np.arange(NODES) % CLASSES
@@ -87,12 +87,9 @@ def small_data() -> Data:
     same = torch.from_numpy(y)[edges[0]] == torch.from_numpy(y)[edges[1]]
     keep = same | (torch.arange(edges.size(1)) % 7 == 0)
     edges = torch.cat([edges[:, keep], edges[:, keep].flip(0)], dim=1).unique(dim=1)
-    data = Data(x=torch.from_numpy(x).float(), edge_index=edges, y=torch.from_numpy(y))
-    data.num_nodes = NODES
-    data.node_ids = np.array([f"node {i}" for i in range(NODES)])
-    data.class_names = ["a", "b", "c"]
-    data.name = "small"
-    return data
+    ids = np.array([f"node {i}" for i in range(NODES)])
+    features, labels = torch.from_numpy(x).float(), torch.from_numpy(y)
+    return Graph(features, labels, edges, ids=ids, class_names=["a", "b", "c"], name="small")
 
 
 def small_split() -> Split:

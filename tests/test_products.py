@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from conjoint.products import LARGE, _mkl_thread_limit, steady_products
+from conjoint.threads import LARGE, _mkl_thread_limit, steady_products
 
 HERE = Path(__file__).parent
 

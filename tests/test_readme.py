@@ -2,12 +2,13 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from conjoint.data import load, make_split
+from conjoint.data import load_graph, make_split
 from conjoint.graph.sparse import to_scipy
 
 README = Path(__file__).parent.parent / "README.md"
@@ -25,7 +26,7 @@ def test_the_two_commands_stand_alone() -> None:
 
 def test_the_example_for_pytorch_geometric(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CONJOINT_DATA", raising=False)
-    (code, _) = blocks("python")
+    code = blocks("python")[0]
     assert len([line for line in code.splitlines() if line.strip()]) <= 12
     names: dict[str, object] = {}
     torch.manual_seed(0)
@@ -33,12 +34,19 @@ def test_the_example_for_pytorch_geometric(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(names["alpha"], torch.Tensor) and names["alpha"].size(1) == 8
 
 
+def test_the_example_for_the_whole_learner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CONJOINT_DATA", raising=False)
+    names: dict[str, Any] = {}
+    exec(blocks("python")[1].replace("seed=0)", 'seed=0, train={"epochs": 2})'), names)
+    assert len(names["learned"].predictions["predicted"]) == 2708
+
+
 def test_the_example_for_scikit_learn() -> None:
-    data = load("cora", source="embedded")
+    data = load_graph("cora", source="embedded")
     y = np.full(data.num_nodes, -1)
     train = make_split(data, "per-class", seed=0).train.numpy()
     y[train] = data.y.numpy()[train]
     names = {"X": to_scipy(data.x), "y": y, "A": data.edge_index.numpy()}
-    (_, code) = blocks("python")
+    code = blocks("python")[2]
     exec(code.replace("random_state=0", "random_state=0, epochs=5"), names)
     assert names["classifier"].predict_proba(names["X"]).shape == (2708, 7)

@@ -10,9 +10,9 @@ import sys
 import torch
 from torch import Tensor
 
-from conjoint.data import load, make_split
+from conjoint.data import load_graph, make_split
 from conjoint.nn import zoo
-from conjoint.products import LARGE, steady_products
+from conjoint.threads import LARGE, steady_products
 from conjoint.training import TrainConfig, fit
 
 # gcn: its gradient is a small product with a long sum, which MKL splits by threads. gin: batch normalisation.
@@ -34,7 +34,7 @@ def digest(tensors: list[Tensor]) -> str:
 
 
 def trained(name: str, field: str) -> str:
-    data = load("cora", source="embedded")
+    data = load_graph("cora", source="embedded")
     model = zoo.build(name, features=data.x.size(1), classes=7, num_nodes=int(data.num_nodes or 0), seed=0)
     fitted = fit(model, data, make_split(data, "per-class", 0), TrainConfig(epochs=3, field=field, clip=5.0))
     return digest(list(fitted.model.state_dict().values()))

@@ -2,14 +2,14 @@
 
 import numpy as np
 import torch
-from torch_geometric.data import Data
 
+from conjoint.graph.graph import Graph
 from conjoint.graph.sparse import to_csr
 
 TOPICS = 3
 
 
-def topic_graph(nodes: int = 300, words: int = 120, random_edges: int = 0, seed: int = 0) -> Data:
+def topic_graph(nodes: int = 300, words: int = 120, random_edges: int = 0, seed: int = 0) -> Graph:
     """Six words a node, two thirds of them of its topic; three edges a node, all within the topic.
 
     `random_edges` more join any two nodes.
@@ -27,9 +27,6 @@ def topic_graph(nodes: int = 300, words: int = 120, random_edges: int = 0, seed:
     pairs = np.concatenate([np.stack(ends), other], axis=1)
     pairs = pairs[:, pairs[0] != pairs[1]]
     edges = torch.from_numpy(np.unique(np.concatenate([pairs, pairs[::-1]], axis=1), axis=1))
-    data = Data(x=to_csr(x), edge_index=edges, y=torch.from_numpy(y))
-    data.num_nodes = nodes
-    data.node_ids = np.arange(nodes)
-    data.class_names = [f"topic {k}" for k in range(TOPICS)]
-    data.name = "topics"
-    return data
+    names = [f"topic {k}" for k in range(TOPICS)]
+    ids = np.arange(nodes)
+    return Graph(to_csr(x), torch.from_numpy(y), edges, ids=ids, class_names=names, name="topics")

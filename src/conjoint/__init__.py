@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import ConjointError, InputError
 
-# Same bits at any number of threads, see products.py. MKL looks for this at its first matrix product.
+# Same bits at any number of threads, see threads.py. MKL looks for this at its first matrix product.
 os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")
 # Large tensors on large pages: a fresh half-gigabyte costs a fifth. torch reads it at its first tensor.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
@@ -16,7 +16,7 @@ os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 if TYPE_CHECKING:
-    from .data import load, make_split, read_graph
+    from .data import Graph, load, load_graph, make_split, read_graph
     from .estimator import CATClassifier, CATClusterer, NodeGraph
     from .graph.adjacency import Adjacency, adjacency
     from .nn.attention import ConjointAttention, Structure
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         MatrixFactorization,
         SelfExpression,
     )
+    from .nn.random_propagation import RandomPropagation
+    from .selection.learner import Learned, learn
     from .training import Consistency, TrainConfig, evaluate, fit
 
 __version__ = "0.1.0"
@@ -48,16 +50,21 @@ _HOMES = {
     "EdgeScores": "nn.interventions",
     "EmbeddingSimilarity": "nn.interventions",
     "FeatureSimilarity": "nn.interventions",
+    "Graph": "data",
     "Intervention": "nn.interventions",
     "MatrixFactorization": "nn.interventions",
     "NodeGraph": "estimator",
+    "RandomPropagation": "nn.random_propagation",
     "SelfExpression": "nn.interventions",
     "Structure": "nn.attention",
     "TrainConfig": "training",
     "adjacency": "graph.adjacency",
     "evaluate": "training",
     "fit": "training",
+    "Learned": "selection.learner",
+    "learn": "selection.learner",
     "load": "data",
+    "load_graph": "data",
     "make_split": "data",
     "read_graph": "data",
 }
@@ -75,17 +82,22 @@ __all__ = [
     "EdgeScores",
     "EmbeddingSimilarity",
     "FeatureSimilarity",
+    "Graph",
     "InputError",
     "Intervention",
+    "Learned",
     "MatrixFactorization",
     "NodeGraph",
+    "RandomPropagation",
     "SelfExpression",
     "Structure",
     "TrainConfig",
     "adjacency",
     "evaluate",
     "fit",
+    "learn",
     "load",
+    "load_graph",
     "make_split",
     "read_graph",
 ]

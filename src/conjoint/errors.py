@@ -18,4 +18,8 @@ class Diverged(ConjointError):
 
 
 class Interrupted(ConjointError):
-    """Training was stopped from outside and can be resumed. The message says how."""
+    """Work was stopped from outside and can be resumed. The message says how."""
+
+    def __init__(self, message: str, epoch: int | None = None) -> None:
+        super().__init__(message)
+        self.epoch = epoch  # the last one that a training finished

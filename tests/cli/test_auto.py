@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conjoint import recommended
+from conjoint import defaults as recommended
 from conjoint.cli import main
 from own_files import train_arguments, write_own_files
 

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from conjoint import recommended
+from conjoint import defaults as recommended
 from conjoint.cli import main
-from conjoint.scale.choice import Choice
+from conjoint.training.memory import Way
 from own_files import write_own_files
 
 Ask = Callable[..., Any]
@@ -47,8 +47,9 @@ def test_a_run_on_a_folder_is_complete(folder: Path) -> None:
 @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
 def test_predictions_are_those_of_the_full_graph(folder: Path, tmp_path: Path, ask: Ask, kind: str) -> None:
     """The same weights through `embed`'s kind of loading, and in pieces."""
-    from conjoint.cli.graph import load_graph
+    from conjoint.cli.opening import graph_of
     from conjoint.cli.plan import Plan
+    from conjoint.selection.setting import Setting
     from conjoint.training import load_run, predict_proba
 
     said = ask("predict", folder / "run", "--out", tmp_path / f"p.{kind}")
@@ -58,8 +59,8 @@ def test_predictions_are_those_of_the_full_graph(folder: Path, tmp_path: Path, a
     else:
         table = pl.read_csv(tmp_path / f"p.{kind}", separator="\t" if kind == "tsv" else ",")
     model, run = load_run(folder / "run")
-    plan = Plan(data={"folder": str(folder / "graph")}, model={"name": "cat-i-mf"})
-    expected = predict_proba(model, load_graph(plan), run.config).numpy()
+    plan = Plan(Setting("cat-i-mf"), {"folder": str(folder / "graph")})
+    expected = predict_proba(model, graph_of(plan), run.config).numpy()
     assert table["probability"].to_numpy() == pytest.approx(expected.max(axis=1), abs=1e-5)
     assert table.width == 5 + expected.shape[1]
 
@@ -94,14 +95,14 @@ def test_the_choice_is_told_and_follows_memory(
     assert main([*arguments, "--out", str(tmp_path / "roomy")]) == 0
     assert "training on the " in capsys.readouterr().err
     assert "batch" not in json.loads((tmp_path / "roomy" / "result.json").read_text())
-    monkeypatch.setattr("conjoint.scale.choice.available_memory", lambda: 10_000)
+    monkeypatch.setattr("conjoint.training.memory.available_memory", lambda: 10_000)
     assert main([*arguments, "--out", str(tmp_path / "tight")]) == 0
     assert "training in batches of neighbours: about" in capsys.readouterr().err
     assert json.loads((tmp_path / "tight" / "result.json").read_text())["batch"]["kind"] == "neighbours"
     assert main([*arguments, "--batch", "full", "--out", str(tmp_path / "forced")]) == 0
     assert "training" not in capsys.readouterr().err
     assert (
-        str(Choice("full", 1, 2**31, "it fits"))
+        str(Way("full", 1, 2**31, "it fits"))
         == "training on the full graph: about 0 MiB of 2.0 GiB (it fits)"
     )
 
@@ -135,6 +136,6 @@ def test_where_the_recommended_network_does_not_fit_attention_takes_its_place(
     edges, nodes = write_own_files(tmp_path)
     tables = ("--edges", edges, "--nodes", nodes, "--label", "topic", "--epochs", "2", "--no-plots")
     assert ask("train", *tables, "--out", tmp_path / "fits")["rows"][0]["model"] in recommended.OTHERWISE
-    monkeypatch.setattr("conjoint.scale.choice.available_memory", lambda: 10_000)
+    monkeypatch.setattr("conjoint.training.memory.available_memory", lambda: 10_000)
     row = ask("train", *tables, "--out", tmp_path / "not")["rows"][0]
     assert row["model"] == "cat-i-mf" and row["batch"]["kind"] in ("clusters", "neighbours")

@@ -4,12 +4,16 @@ import os
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from conjoint.cli import VERBS, main, make_parser
+import conjoint.cli
+from conjoint import defaults
+from conjoint.cli import VERBS, doctor, main, make_parser
+from conjoint.training import TrainConfig
 
 COMMAND = [sys.executable, "-m", "conjoint"]
 
@@ -35,7 +39,8 @@ def test_every_verb_teaches_with_examples(verb: str, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_examples_are_commands_that_exist(verb: str) -> None:
-    examples = VERBS[verb].EXAMPLES.replace("\\\n", " ").splitlines()
+    told = tomllib.loads((Path(conjoint.cli.__file__).parent / "help.toml").read_text("utf-8"))
+    examples = told[verb]["examples"].replace("\\\n", " ").splitlines()
     commands = [
         line.split("conjoint ", 1)[1] for line in examples if line.startswith("  ") and "conjoint " in line
     ]
@@ -57,16 +62,35 @@ def test_unknown_options_are_one_line(refuse: Callable[..., str]) -> None:
     assert "choose from" in refuse("plot", "run", "--map", "umap")
 
 
-def test_help_and_version_start_without_torch() -> None:
+HEAVY = {"torch", "torch_geometric", "numpy", "scipy", "sklearn", "polars", "matplotlib", "rich"}
+
+
+def test_help_and_mistakes_are_answered_without_anything_heavy() -> None:
+    commands = [["--help"], ["--version"], *([verb, "--help"] for verb in VERBS), ["train", "--epochs", "x"]]
     code = (
-        "import sys; from conjoint.cli import main\n"
-        "try: main(['train', '--help'])\n"
-        "except SystemExit: pass\n"
-        "print(*{'torch', 'numpy', 'matplotlib', 'polars', 'sklearn'} & set(sys.modules), file=sys.stderr)"
+        "import sys\nfrom conjoint.cli import main\n"
+        f"for words in {commands}:\n"
+        "    try: main(words)\n"
+        "    except SystemExit: pass\n"
+        f"sys.exit(' '.join({HEAVY} & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert ran.stderr == "\n"
-    assert "usage: conjoint train" in ran.stdout
+    assert ran.stdout.count("usage: conjoint") == 1 + len(VERBS)
+    assert (
+        ran.stderr
+        == "conjoint: argument --epochs: 'x' is not a whole number; see `conjoint train --help`\n\n"
+    )
+
+
+def test_the_defaults_that_help_tells_are_those_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    usual = TrainConfig()
+    assert f"with {defaults.SEEDS} seeds so that" in told
+    assert f"default {usual.epochs}, recommended {defaults.TRAIN['epochs']}" in told
+    assert f"default {usual.lr}, recommended {defaults.TRAIN['lr']}" in told
+    assert f"{usual.rule} (default)" in told and f"recommended {defaults.TRAIN['rule']}" in told
 
 
 def test_streams_and_exit_codes_of_a_real_process(tmp_path: Path) -> None:
@@ -105,7 +129,7 @@ def test_warnings_are_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: 
             warnings.simplefilter("always")
             warnings.warn("slow\nand \x1b[31mred", stacklevel=1)
 
-    monkeypatch.setattr(VERBS["doctor"], "work", warn)
+    monkeypatch.setattr(doctor, "work", warn)
     assert main(["doctor"]) == 0
     assert capsys.readouterr().err == "conjoint: warning: slow\\nand \\x1b[31mred\n"
 
@@ -114,6 +138,6 @@ def test_ctrl_c_outside_training(capsys: pytest.CaptureFixture[str], monkeypatch
     def interrupt(options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(VERBS["doctor"], "work", interrupt)
+    monkeypatch.setattr(doctor, "work", interrupt)
     assert main(["doctor"]) == 130
     assert capsys.readouterr().err == "conjoint: interrupted\n"

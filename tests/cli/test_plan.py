@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from conjoint import recommended
+from conjoint import defaults as recommended
 from conjoint.cli import make_parser
-from conjoint.cli.plan import DEFAULT_SEEDS, Plan, assignment, check_settings, plan_from, read_config
+from conjoint.cli.plan import Plan, assignment, plan_from, read_config
 from conjoint.errors import InputError
+from conjoint.selection.setting import check_settings
 
 
 def plan(*arguments: str) -> Plan:
@@ -18,9 +19,9 @@ def plan(*arguments: str) -> Plan:
 def test_nothing_said_means_the_embedded_cora() -> None:
     made = plan()
     assert made.data == {"name": "cora", "source": "embedded"}
-    assert made.model == {"name": recommended.MODEL}
-    assert made.seeds == tuple(range(DEFAULT_SEEDS))
-    assert made.train == recommended.TRAIN and made.split == {}
+    assert (made.setting.model, made.setting.settings) == (recommended.MODEL, {})
+    assert made.seeds == tuple(range(recommended.SEEDS))
+    assert made.setting.train == recommended.TRAIN and made.split == {}
 
 
 @pytest.mark.parametrize(
@@ -36,23 +37,24 @@ def test_nothing_said_means_the_embedded_cora() -> None:
 )
 def test_what_only_attention_has_asks_for_attention(arguments: list[str]) -> None:
     made = plan(*arguments)
-    assert made.model["name"] == "cat-i-mf" and "consistency" not in made.train and "rule" not in made.train
+    assert made.setting.model == "cat-i-mf"
+    assert "consistency" not in made.setting.train and "rule" not in made.setting.train
 
 
 def test_options_beat_the_recommended_setting() -> None:
     made = plan("--epochs", "7", "--consistency", "passes=4", "--hidden", "16")
-    assert made.train == {**recommended.TRAIN, "epochs": 7, "consistency": {"passes": 4}}
-    assert made.model == {"name": recommended.MODEL, "hidden": 16}
+    assert made.setting.train == {**recommended.TRAIN, "epochs": 7, "consistency": {"passes": 4}}
+    assert (made.setting.model, made.setting.settings) == (recommended.MODEL, {"hidden": 16})
 
 
 def test_several_ranks_train_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert plan().model == {"name": recommended.FALLBACK}
+    assert plan().setting.model == recommended.FALLBACK
 
 
 def test_a_search_starts_from_the_plain_setting() -> None:
-    assert plan_from(make_parser().parse_args(["tune", "cora"])).train == {}
+    assert plan_from(make_parser().parse_args(["tune", "cora"])).setting.train == {}
 
 
 def test_options_beat_the_file_and_set_beats_both(tmp_path: Path) -> None:
@@ -61,8 +63,8 @@ def test_options_beat_the_file_and_set_beats_both(tmp_path: Path) -> None:
         '[train]\nlr = 0.5\nepochs = 7\n[model]\nname = "gat"\nheads = 4\n[split]\nname = "public"\n'
     )
     made = plan("--config", str(file), "--lr", "0.1", "--heads", "3", "--set", "heads=2", "--set", "clip=1")
-    assert made.train == {"lr": 0.1, "epochs": 7, "clip": 1}
-    assert made.model == {"name": "gat", "heads": 2}
+    assert made.setting.train == {"lr": 0.1, "epochs": 7, "clip": 1}
+    assert (made.setting.model, made.setting.settings) == ("gat", {"heads": 2})
     assert made.split == {"name": "public"}
 
 
@@ -83,8 +85,8 @@ def test_a_runs_own_config_is_a_config(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_consistency_takes_settings_or_its_defaults() -> None:
-    assert plan("--model", "gat", "--consistency").train == {"consistency": {}}
-    assert plan("cora", "--consistency", "passes=2,weight=3.0").train["consistency"] == {
+    assert plan("--model", "gat", "--consistency").setting.train == {"consistency": {}}
+    assert plan("cora", "--consistency", "passes=2,weight=3.0").setting.train["consistency"] == {
         "passes": 2,
         "weight": 3.0,
     }
@@ -104,7 +106,8 @@ def test_paths_become_absolute() -> None:
 
 def test_variant_then_options() -> None:
     made = plan("--variant", "ogbn-arxiv", "--hidden", "64")
-    assert made.model["hidden"] == 64 and made.model["residual"] is True and made.model["heads"] == 3
+    network = made.setting.settings
+    assert network["hidden"] == 64 and network["residual"] is True and network["heads"] == 3
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conjoint.data import load
+from conjoint.data import load_graph
 from conjoint.data.catalogue import SIZES, datasets_table
 
 
@@ -26,7 +26,7 @@ def test_the_catalogue_finds_what_is_there_and_states_true_sizes(shared_data: Pa
         if row["source"] != "embedded":
             assert str(shared_data) in row["where"]
         if row["name"] != "ogbn-arxiv":
-            data = load(row["name"], root=shared_data, source=row["source"])
+            data = load_graph(row["name"], root=shared_data, source=row["source"])
             found = (data.num_nodes, data.num_edges // 2, data.x.size(1), len(data.class_names))
             assert found == tuple(row[key] for key in ("nodes", "edges", "features", "classes"))
             assert set(data.known_splits) <= set(row["splits"])

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from conjoint.data import fingerprint, from_any, make_split
+from conjoint.data import as_graph, from_any, make_split
 from conjoint.errors import InputError
 
 EDGES = {"source": ["a", "b", "d"], "target": ["b", "c", "a"], "w": [1.0, 2.0, 3.0]}
@@ -30,18 +30,20 @@ def test_pandas_polars_and_networkx_agree() -> None:
         from_any(graph, weight="w"),
     ]
     assert made[0].class_names == ["x", "y"] and made[0].y.tolist() == [0, 1, -1, 0]
+    assert made[0].edge_weight is not None
     assert made[0].edge_weight.tolist() == [1, 3, 1, 2, 2, 3]
-    assert len({fingerprint(data) for data in made}) == 1
+    assert len({as_graph(data).fingerprint for data in made}) == 1
 
 
 def test_scipy_with_features_labels_and_ids() -> None:
     matrix = sp.csr_matrix(np.array([[0, 2.0, 0], [2.0, 5.0, 1.0], [0, 0, 0]]))
     data = from_any(matrix, x=sp.eye(3).tocsr(), y=["b", "", "a"], node_ids=[7, 8, 9], sparse=False)
     assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert data.edge_weight is not None
     assert data.edge_weight.tolist() == [2, 2, 1, 1]
     assert data.y.tolist() == [1, -1, 0] and data.node_ids.tolist() == [7, 8, 9]
     ones = from_any(matrix.sign(), x=np.eye(3))
-    assert "edge_weight" not in ones and ones.class_names == []
+    assert ones.edge_weight is None and ones.class_names == []
 
 
 def test_pyg_data_keeps_masks_as_a_given_split() -> None:
@@ -54,10 +56,13 @@ def test_pyg_data_keeps_masks_as_a_given_split() -> None:
     for part, nodes in (("train", [0, 1]), ("val", [2]), ("test", [3])):
         source[f"{part}_mask"] = torch.zeros(4, dtype=torch.bool).index_fill(0, torch.tensor(nodes), True)
     data = from_any(source, class_names=["no", "yes"])
+    assert data.edge_weight is not None
     assert data.edge_weight.tolist() == [1, 1, 2, 2, 3, 3]
     split = make_split(data, "given")
     assert split.train.tolist() == [0, 1] and split.reveal_test().tolist() == [3]
-    assert fingerprint(from_any(data)) == fingerprint(data), "its own form passes through unchanged"
+    assert as_graph(from_any(data)).fingerprint == as_graph(data).fingerprint, (
+        "its own form passes through unchanged"
+    )
 
 
 def test_masks_that_overlap_are_set_aside_with_a_note() -> None:

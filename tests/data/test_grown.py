@@ -37,7 +37,7 @@ def test_known_rows_stay_and_new_rows_follow_them(files: dict[str, Path]) -> Non
     assert after.y.tolist() == [0, 1, 0, 1, -1, -1]  # team z is no class that training knew
     old, new = before.x.to_dense().numpy(), after.x.to_dense().numpy()
     np.testing.assert_allclose(new[:4], old, rtol=1e-6)
-    names = list(before.feature_names)
+    names = list(before.feature_names or [])
     slope = (old[1, 0] - old[0, 0]) / 20  # of the standardised age
     assert new[4, 0] == pytest.approx(old[0, 0] + 80 * slope, rel=1e-5)
     assert new[4, names.index("city=Rome")] == new[4, names.index("city=Oslo")] == 0  # Lima is unknown

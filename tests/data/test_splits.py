@@ -6,9 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conjoint.data import Split, load, make_split
-from conjoint.data.splits import build_split, by_time, fraction, per_class
+from conjoint.data import Split, load_graph, make_split
 from conjoint.errors import InputError
+from conjoint.graph.splits import build_split, by_time, fraction, per_class
 
 LABELS = np.array([0, 1, 2] * 40 + [-1] * 9)
 
@@ -98,7 +98,7 @@ def test_a_bad_split_is_refused(train: list[int], val: list[int], test: list[int
 
 
 def test_only_a_published_split_may_share_validation_and_test_nodes() -> None:
-    split = make_split(load("cora", source="embedded"), "released")
+    split = make_split(load_graph("cora", source="embedded"), "released")
     assert split.sizes == (140, 400, 1000)
     assert split.notes == ("40 nodes in both validation and test, as published",)
     _, val, test = parts(split)
@@ -119,14 +119,14 @@ def test_only_a_published_split_may_share_validation_and_test_nodes() -> None:
         ),
         ("per-class", {"num_test": 5000}, "lower them or use split 'fraction'"),
         ("per-class", {"num_val": 0}, "num_val=0 must be 1 or more"),
-        ("per-class", {"size": 3}, "unexpected keyword argument 'size'"),
+        ("per-class", {"size": 3}, "size= is not one of its options; it has train_per_class"),
         ("per-class", {"seed": -1}, "seed=-1 must be 0 or more"),
         ("fraction", {"train": 0.9, "val": 0.2}, "sum to less than 1"),
     ],
 )
 def test_make_split_says_what_is_wrong_and_what_to_do(name: str, options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        make_split(load("cora", source="embedded"), name, **options)
+        make_split(load_graph("cora", source="embedded"), name, **options)
 
 
 def test_one_class_only_cannot_be_split() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from conjoint.data import load, write_graph, write_table
+from conjoint.data import load_graph, write_graph, write_table
 from conjoint.data.tables import written_whole
 from conjoint.errors import InputError
 
@@ -37,7 +37,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -> No
 
 
 def test_a_killed_writer_leaves_what_a_resumed_run_sweeps_away(tmp_path: Path) -> None:
-    from conjoint.training.runs.storage import remove_leftovers
+    from conjoint.storage import remove_leftovers
 
     with written_whole(tmp_path / "t.csv") as part:
         part.write_text("half")
@@ -55,8 +55,8 @@ def test_bad_targets(tmp_path: Path) -> None:
 
 
 def test_ids_that_csv_cannot_hold_safely_are_refused(tmp_path: Path) -> None:
-    data = load("cora", source="embedded")
-    data.node_ids = np.array([f"={i}" for i in data.node_ids])
+    data = load_graph("cora", source="embedded")
+    data = data.changed(ids=np.array([f"={i}" for i in data.node_ids]))
     with pytest.raises(InputError, match=r"would run '=31336' as a formula; write \.parquet or \.npz"):
         write_graph(data, tmp_path / "e.csv", tmp_path / "n.csv")
     assert os.listdir(tmp_path) == []

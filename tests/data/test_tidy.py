@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conjoint.data.tidy import SPARSE_BELOW, pack_features, tidy_edges
+from conjoint.graph.edges import tidy_edges
+from conjoint.graph.sparse import SPARSE_BELOW, pack_features
 
 edge_lists = st.lists(
     st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 9)), min_size=1, max_size=40

@@ -6,10 +6,11 @@ from sklearn.metrics import adjusted_rand_score
 from blocks import QUICK, Blocks, blocks
 from conjoint import CATClassifier, CATClusterer
 from conjoint.errors import InputError
-from conjoint.estimator.first_clusters import _surer_part, first_clusters
+from conjoint.estimator.clusterer import _surer_part, first_clusters
 from conjoint.estimator.graphs import read_graph
-from conjoint.estimator.network import Nodes
-from conjoint.training import TrainConfig
+from conjoint.graph.sparse import pack_features
+
+MF = QUICK | {"intervention": "mf"}
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def data() -> Blocks:
 
 
 def test_communities_are_found_without_labels(data: Blocks) -> None:
-    found = CATClusterer(n_clusters=3, **QUICK).fit(data.x, graph=data.graph)
+    found = CATClusterer(n_clusters=3, **MF).fit(data.x, graph=data.graph)
     assert adjusted_rand_score(data.truth, found.labels_) > 0.6
     assert np.unique(found.labels_).tolist() == found.classes_.tolist() == [0, 1, 2]
     assert np.array_equal(found.predict(data.x), found.labels_)
@@ -32,20 +33,28 @@ def test_communities_are_found_without_labels(data: Blocks) -> None:
 def test_with_labels_it_is_the_classifier(data: Blocks) -> None:
     names = np.array(["a", "b", "c"])[data.truth]
     names[data.y == -1] = ""
-    found = CATClusterer(n_clusters=50, **QUICK).fit_predict(data.x, names, graph=data.graph)
-    same = CATClassifier(**QUICK).fit(data.x, names, graph=data.graph)
+    found = CATClusterer(n_clusters=50, **MF).fit_predict(data.x, names, graph=data.graph)
+    same = CATClassifier(**MF).fit(data.x, names, graph=data.graph)
     assert np.array_equal(found, same.transduction_)
     assert (found == np.array(["a", "b", "c"])[data.truth]).mean() > 0.85
 
 
 def test_new_nodes_join_a_cluster(data: Blocks) -> None:
-    found = CATClusterer(n_clusters=3, **QUICK).fit(data.x, graph=data.graph)
+    found = CATClusterer(n_clusters=3, **MF).fit(data.x, graph=data.graph)
     assert set(found.predict(data.x + 0.3)) <= set(found.labels_)
 
 
+def test_the_recommended_network_clusters_too(data: Blocks) -> None:
+    found = CATClusterer(n_clusters=3, epochs=60, random_state=0).fit(data.x, graph=data.graph)
+    assert found.choice_ is not None
+    assert adjusted_rand_score(data.truth, found.labels_) > 0.6
+    with pytest.raises(InputError, match="no row has a label"):
+        found.fit(data.x, graph=data.graph, validation=[0, 1])
+
+
 def test_first_clusters_label_the_surer_half(data: Blocks) -> None:
-    graph, nodes = read_graph(data.graph, 90), Nodes.of(data.x.astype(np.float32))
-    codes = first_clusters(nodes, graph, 3, 5, TrainConfig(row_normalise="never"))
+    graph = read_graph(data.graph, pack_features(data.x, "auto"))
+    codes = first_clusters(graph, 3, 5, "never", 0)
     sure = codes >= 0
     assert 43 <= sure.sum() <= 47
     assert adjusted_rand_score(data.truth[sure], codes[sure]) > 0.6
@@ -58,11 +67,11 @@ def test_the_surer_part_by_hand() -> None:
 
 
 def test_equal_rows_make_one_cluster() -> None:
-    found = CATClusterer(n_clusters=3, **QUICK).fit(np.ones((9, 2)))
+    found = CATClusterer(n_clusters=3, **MF).fit(np.ones((9, 2)))
     assert found.labels_.tolist() == [0] * 9
 
 
 @pytest.mark.parametrize("count", [0, 91, 2.5, True, "3"])
 def test_a_number_of_clusters_that_cannot_be(data: Blocks, count: object) -> None:
     with pytest.raises(InputError, match="n_clusters"):
-        CATClusterer(n_clusters=count, **QUICK).fit(data.x)  # type: ignore[arg-type]
+        CATClusterer(n_clusters=count, **MF).fit(data.x)  # type: ignore[arg-type]

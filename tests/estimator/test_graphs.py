@@ -9,10 +9,18 @@ import torch
 from torch_geometric.data import Data
 
 from conjoint.errors import InputError
-from conjoint.estimator.graphs import NodeGraph, nearest_graph, nearest_links, read_graph, read_links
+from conjoint.estimator.graphs import (
+    NodeGraph,
+    joined_by_matrix,
+    joined_by_nearest,
+    nearest_graph,
+    read_graph,
+)
+from conjoint.graph.sparse import is_sparse, pack_features
 from graphs import KITE
 
 EDGES, NODES = KITE
+X = torch.zeros(NODES, 1)
 MATRIX = sp.csr_array((np.ones(EDGES.size(1)), EDGES.numpy()), shape=(NODES, NODES))
 ONE_WAY = EDGES[:, EDGES[0] < EDGES[1]]
 FORMS: dict[str, Any] = {
@@ -39,18 +47,18 @@ def pairs(edge_index: torch.Tensor) -> set[tuple[int, int]]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_says_the_same_graph(form: str) -> None:
-    graph = read_graph(FORMS[form], NODES)
+    graph = read_graph(FORMS[form], X)
     assert pairs(graph.edge_index) == pairs(EDGES)
     assert graph.edge_index.size(1) == EDGES.size(1)
     assert graph.edge_weight is None
-    assert graph.names.tolist() == list(range(NODES))
+    assert graph.node_ids.tolist() == list(range(NODES))
 
 
 def test_values_other_than_one_are_weights() -> None:
     weighted = MATRIX.copy()
     weighted.data = np.where(weighted.tocoo().row + weighted.tocoo().col == 1, 3.0, 1.0)
     for form in (weighted, nx.from_scipy_sparse_array(weighted), weighted.toarray()):
-        graph = read_graph(form, NODES)
+        graph = read_graph(form, X)
         assert graph.edge_weight is not None
         strength = dict(
             zip(map(tuple, graph.edge_index.t().tolist()), graph.edge_weight.tolist(), strict=True)
@@ -63,15 +71,15 @@ def test_networkx_nodes_find_their_rows() -> None:
     shuffled = nx.Graph([(3, 2), (2, 0), (1, 0), (2, 1)])
     shuffled.add_node(4)
     assert list(shuffled.nodes) != sorted(shuffled.nodes)
-    assert pairs(read_graph(shuffled, NODES).edge_index) == pairs(EDGES)
+    assert pairs(read_graph(shuffled, X).edge_index) == pairs(EDGES)
 
     named = nx.relabel_nodes(shuffled, dict(enumerate("abcde")))
-    by_index = read_graph(named, NODES, pd.Index(list("abcde")))
+    by_index = read_graph(named, X, pd.Index(list("abcde")))
     assert pairs(by_index.edge_index) == pairs(EDGES)
-    assert by_index.names.tolist() == list("abcde")
+    assert by_index.node_ids.tolist() == list("abcde")
 
-    by_insertion = read_graph(named, NODES)
-    assert by_insertion.names.tolist() == list(named.nodes)
+    by_insertion = read_graph(named, X)
+    assert by_insertion.node_ids.tolist() == list(named.nodes)
     assert (0, 1) in pairs(by_insertion.edge_index)  # the first edge that was added: d - c
 
 
@@ -92,7 +100,7 @@ def test_networkx_nodes_find_their_rows() -> None:
 )
 def test_a_bad_graph_is_refused_with_the_remedy(graph: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        read_graph(graph, NODES)
+        read_graph(graph, X)
 
 
 def test_a_slice_keeps_the_edges_among_its_nodes() -> None:
@@ -104,22 +112,25 @@ def test_a_slice_keeps_the_edges_among_its_nodes() -> None:
 
 
 def test_nearest_neighbours_on_a_line() -> None:
-    x = np.array([[0.0], [1.0], [2.1], [10.0]])
+    x = torch.tensor([[0.0], [1.0], [2.1], [10.0]])
     graph = nearest_graph(x, 1, "euclidean")
     assert pairs(graph.edge_index) == {(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)}
     assert nearest_graph(x, 50, "euclidean").edge_index.size(1) == 12  # everybody, when so many are asked for
     assert nearest_graph(x[:1], 3, "euclidean").edge_index.size(1) == 0
-    links = nearest_links(x, np.array([[9.0], [0.4]]), 1, "euclidean")
-    assert (links.known.source.tolist(), links.known.target.tolist()) == ([3, 0], [0, 1])
-    assert links.among.edge_index.size(1) == 0
+    joint = joined_by_nearest(graph, torch.tensor([[9.0], [0.4]]), 1, "euclidean")
+    assert pairs(joint.edge_index) - pairs(graph.edge_index) == {(3, 4), (0, 5)}  # from known to new alone
+    assert joint.x.flatten().tolist() == [*x.flatten().tolist(), 9.0, *torch.tensor([0.4]).tolist()]
     with pytest.raises(InputError, match="n_neighbors=0"):
         nearest_graph(x, 0, "euclidean")
 
 
-def test_links_to_training_nodes_and_to_each_other() -> None:
+@pytest.mark.parametrize("sparse", [False, True])
+def test_links_to_training_nodes_and_to_each_other(sparse: bool) -> None:
+    known = read_graph([[0], [2]], pack_features(np.eye(5)[:3], sparse))
     matrix = sp.csr_array(np.array([[0, 2.0, 0, 0, 1], [1, 0, 0, 0, 0]]))  # 2 new nodes, 3 training nodes
-    links = read_links(matrix, 2, 3)
-    found = set(zip(links.known.source.tolist(), links.known.target.tolist(), strict=True))
-    assert found == {(1, 0), (0, 1)}
-    assert links.known.weight is not None and sorted(links.known.weight) == [1.0, 2.0]
-    assert pairs(links.among.edge_index) == {(0, 1), (1, 0)}
+    joint = joined_by_matrix(known, pack_features(np.eye(5)[3:], sparse), matrix)
+    assert pairs(joint.edge_index) == {(0, 2), (2, 0), (1, 3), (0, 4), (3, 4), (4, 3)}
+    assert joint.edge_weight is not None
+    weight = dict(zip(map(tuple, joint.edge_index.t().tolist()), joint.edge_weight.tolist(), strict=True))
+    assert weight == dict.fromkeys(weight, 1.0) | {(1, 3): 2.0}
+    assert joint.x.to_dense().equal(torch.eye(5)) and is_sparse(joint.x) == sparse

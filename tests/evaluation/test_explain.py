@@ -40,8 +40,7 @@ def test_the_most_listened_to_come_first() -> None:
 
 
 def test_parallel_edges_speak_with_one_voice() -> None:
-    twice = DATA.clone()
-    twice.edge_index = torch.cat([DATA.edge_index, DATA.edge_index], dim=1)
+    twice = DATA.changed(edges=torch.cat([DATA.edge_index, DATA.edge_index], dim=1))
     found = explain(attention_of(network(), twice, CONFIG), 3)
     assert len(set(found.neighbours.tolist())) == len(found.neighbours)
     assert found.layers[0].conjoint.sum(axis=0) == pytest.approx(1)

@@ -6,24 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch_geometric.data import Data
 
 from conjoint.errors import InputError
-from conjoint.experiments import variants
-from conjoint.experiments.execute import AUTO, RECOMMENDED, execute
-from conjoint.experiments.grid import experiment
-from conjoint.experiments.spec import RunSpec, spec_from
+from conjoint.experiments.execute import ReleaseWatcher, execute
+from conjoint.experiments.rows import spec_from
+from conjoint.graph.graph import Graph
+from conjoint.training import TrainConfig, evaluate, fit
+from fake_rows import cora
+from research import damage
+from small_training import same_weights, small_data, small_model, small_split
 
-SHORT = {"epochs": 3, "patience": 0}
-
-
-def cora(model: str) -> RunSpec:
-    [spec] = [
-        spec
-        for spec in experiment("random-splits").specs
-        if (spec.model, spec.dataset, spec.seed) == (model, "cora", 1)
-    ]
-    return replace(spec, train_settings={**spec.train_settings, **SHORT})
+CONFIG = TrainConfig(epochs=60, patience=15, lr=0.02, seed=5)
 
 
 @pytest.fixture(autouse=True)
@@ -63,31 +56,6 @@ def test_joined_features_reach_the_model() -> None:
     assert joined["parameters"] == plain["parameters"] + 64 * 64  # 64 eigenvectors into 64 hidden units
 
 
-def test_auto_says_what_it_chose_and_is_that_model() -> None:
-    spec = cora("cat-i-mf")
-    row = execute(replace(spec, model=AUTO, model_settings={**spec.model_settings, "hidden": 2}))
-    assert row["chosen"].startswith(("cat-i-", "cat-e-")) and row["model"] == AUTO
-    chosen = execute(replace(spec, model=row["chosen"], model_settings={**spec.model_settings, "hidden": 2}))
-    for name in ("val_loss", "test_accuracy", "parameters"):
-        assert row[name] == chosen[name]
-
-
-@pytest.mark.parametrize(
-    ("variant", "may_be"),
-    [
-        ({}, {"spread-trust", "gated-trust"}),
-        ({"move-features": {"share": 0.75}}, {"spread-trust", "spread-zero"}),
-    ],
-)
-def test_the_recommended_setting_says_what_it_trained(variant: dict[str, Any], may_be: set[str]) -> None:
-    spec = replace(cora("cat-i-mf"), model="spread-trust", model_settings={}, variant=variant)
-    row = execute(replace(spec, model=RECOMMENDED))
-    assert row["chosen"] in may_be
-    rivals = {name: execute(replace(spec, model=name)) for name in may_be}
-    assert row["val_accuracy"] == max(rival["val_accuracy"] for rival in rivals.values())
-    assert row["val_loss"] == rivals[row["chosen"]]["val_loss"]
-
-
 def test_a_run_that_diverges_gives_a_row_that_says_so() -> None:
     spec = cora("gat")
     row = execute(replace(spec, train_settings={**spec.train_settings, "lr": 1e30}))
@@ -96,25 +64,14 @@ def test_a_run_that_diverges_gives_a_row_that_says_so() -> None:
 
 
 def test_variants_change_the_graph_and_leave_the_kept_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def without_edges(data: Data, options: Mapping[str, Any], rng: np.random.Generator) -> Data:
-        changed = data.clone()
-        changed.edge_index = data.edge_index[:, : options["keep"]]
-        return changed
+    def without_edges(data: Graph, options: Mapping[str, Any], rng: np.random.Generator) -> Graph:
+        return data.changed(edges=data.edge_index[:, : options["keep"]])
 
-    monkeypatch.setitem(variants.VARIANTS, "few-edges", without_edges)
+    monkeypatch.setitem(damage.VARIANTS, "few-edges", without_edges)
     before = execute(cora("gat"))
     few = execute(replace(cora("gat"), variant={"few-edges": {"keep": 2}}))
     assert few["val_loss"] != before["val_loss"] and few["key"] != before["key"]
     assert execute(cora("gat"))["val_loss"] == before["val_loss"]
-
-
-def test_noise_goes_with_the_seed_and_reaches_what_is_made_from_the_graph() -> None:
-    noisy = replace(cora("gat-klap"), variant={"add-edges": {"share": 0.5}})
-    one, again = execute(noisy), execute(noisy)
-    other = execute(replace(noisy, seed=2))
-    clean = execute(cora("gat-klap"))
-    assert one["val_loss"] == again["val_loss"]
-    assert len({row["val_loss"] for row in (one, other, clean)}) == 3
 
 
 def test_a_split_can_have_settings() -> None:
@@ -124,18 +81,41 @@ def test_a_split_can_have_settings() -> None:
     assert few["val_loss"] != execute(cora("gcn"))["val_loss"]
 
 
-def test_a_control_gives_a_row_like_a_network() -> None:
-    spec = replace(cora("gcn"), model="smooth-logistic", model_settings={}, train_settings={})
-    row, network = execute(spec), execute(cora("gcn"))
-    assert set(network) - set(row) == {"release"} and "failed" not in row
-    assert row["test_accuracy"] > 0.75 and row["parameters"] == 7 * 1434
-    told = ("val_loss", "val_accuracy", "test_accuracy", "all_accuracy")
-    again = execute(replace(spec, seed=spec.seed + 1))  # the same split: nothing else decides the row
-    assert {name: row[name] for name in told} == {name: again[name] for name in told}
-    noisy = execute(replace(spec, variant={"add-edges": {"share": 1.0}}))
-    assert noisy["test_accuracy"] < row["test_accuracy"]
-
-
 def test_an_unknown_variant_is_named() -> None:
     with pytest.raises(InputError, match="variant 'fog' is not known"):
         execute(replace(cora("gat"), variant={"fog": {}}))
+
+
+def test_the_watcher_sees_what_the_release_rule_would_have_kept() -> None:
+    data, split = small_data(), small_split()
+    model = small_model()
+    watcher = ReleaseWatcher(model, data, split, CONFIG)
+    honest = fit(model, data, split, CONFIG, progress=watcher)
+
+    by_test = replace(CONFIG, rule="release", see_test=True)
+    release = fit(small_model(), data, split, by_test)
+    expected = evaluate(release, data, split)
+
+    seen = watcher.report()
+    assert seen["saw_test"] is True and seen["rule"] == "release"
+    assert seen["best_epoch"] == release.best_epoch
+    assert seen["test_accuracy"] == expected["test_accuracy"]
+    assert seen["all_accuracy"] == expected["all_accuracy"]
+    assert len(honest.history) == len(release.history)  # both run out of patience together
+
+
+def test_watching_changes_nothing() -> None:
+    data, split = small_data(), small_split()
+    watched, alone = small_model(), small_model()
+    one = fit(watched, data, split, CONFIG, progress=ReleaseWatcher(watched, data, split, CONFIG))
+    other = fit(alone, data, split, CONFIG)
+    assert one.history == other.history
+    assert same_weights(watched, alone)
+
+
+def test_epochs_that_were_not_evaluated_are_passed_over() -> None:
+    data, split, config = small_data(), small_split(), replace(CONFIG, evaluate_every=7)
+    model = small_model()
+    watcher = ReleaseWatcher(model, data, split, config)
+    fit(model, data, split, config, progress=watcher)
+    assert watcher.report()["best_epoch"] in {*range(7, 60, 7), 60}

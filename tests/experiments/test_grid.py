@@ -1,4 +1,4 @@
-"""The grid is the paper's: models, data sets, seeds, and numbers as printed."""
+"""The grid and its settings are the paper's: models, data sets, seeds, and numbers as printed."""
 
 import os
 import re
@@ -6,18 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from conjoint import recommended
 from conjoint.errors import InputError
-from conjoint.experiments.controls import CONTROLS
-from conjoint.experiments.execute import AUTO, RECOMMENDED
-from conjoint.experiments.grid import experiment, experiment_names, paper, published
-from conjoint.experiments.settings import paper_settings
-from conjoint.experiments.variants import VARIANTS
+from conjoint.experiments.grid import (
+    PAPER,
+    experiment,
+    experiment_names,
+    paper_settings,
+    published,
+    read_toml,
+)
+from conjoint.nn import zoo
 from conjoint.nn.zoo import MODELS, settings_of
 from conjoint.training import config_from
+from research.damage import VARIANTS
+from research.learners import LEARNERS
 
 # The paper's source, where it stands beside the benchmarks' folder.
-PAPER = Path(os.environ.get("CONJOINT_DATA", "")).parent / "paper"
+SOURCE = Path(os.environ.get("CONJOINT_DATA", "")).parent / "paper"
+DATASETS = ("cora", "citeseer", "pubmed", "coauthor-cs", "ogbn-arxiv")
 
 
 def test_table_1_has_eighteen_models_four_graphs_and_ten_seeds() -> None:
@@ -57,35 +63,12 @@ def test_the_nine_lambdas_of_the_figure() -> None:
 def test_every_run_can_be_built_and_quick_is_a_smaller_grid(name: str) -> None:
     whole, quick = experiment(name), experiment(name, quick=True)
     for spec in whole.specs:
-        assert spec.model in {*MODELS, *CONTROLS, AUTO, RECOMMENDED}
+        assert spec.model in {*MODELS, *LEARNERS}
         if spec.model in MODELS:
             assert set(spec.model_settings) <= set(settings_of(spec.model))
         assert set(spec.variant) <= set(VARIANTS)
         config_from({**spec.train_settings, "seed": spec.seed, "rule": spec.rule})
     assert 0 < len(quick.specs) < len(whole.specs)
-
-
-def test_noise_levels_are_variants_and_the_clean_level_is_the_papers_own_run() -> None:
-    edges = experiment("robust-edges")
-    cora = [spec for spec in edges.specs if spec.dataset == "cora" and spec.model == "gat"]
-    shares = [spec.variant["add-edges"]["share"] if spec.variant else 0.0 for spec in cora]
-    assert sorted(set(shares)) == [0.0, 0.25, 0.5, 1.0, 2.0] and len(cora) == 5 * 10
-    others = [spec for spec in edges.specs if spec.dataset != "cora" and spec.model == "gat"]
-    assert len(others) == 3 * 3 * 5
-    clean = {
-        spec.key for spec in edges.specs if not spec.variant and spec.model in ("gat", "gcn", "cat-i-mf")
-    }
-    assert clean < {spec.key for spec in experiment("table1").specs}
-
-
-def test_few_labels_are_settings_of_the_split() -> None:
-    found = {spec.split_settings.get("train_per_class", 20) for spec in experiment("few-labels").specs}
-    assert found == {1, 3, 5, 10, 20}
-
-
-def test_a_control_has_no_training() -> None:
-    controls = [spec for spec in experiment("robust-edges").specs if spec.model == "smooth-logistic"]
-    assert controls and not any(spec.train_settings for spec in controls)
 
 
 def test_a_cells_own_settings_win_over_the_papers() -> None:
@@ -108,42 +91,60 @@ def test_published_numbers() -> None:
 
 
 def test_every_published_accuracy_stands_in_the_papers_source() -> None:
-    sources = sorted(PAPER.glob("000_*.txt"))
+    sources = sorted(SOURCE.glob("000_*.txt"))
     if not sources:
-        pytest.skip(f"the paper's source is not in {PAPER}")
+        pytest.skip(f"the paper's source is not in {SOURCE}")
     printed = re.sub(r"\s+|\\bf", "", sources[0].read_text())
     for table in ("table1", "table2"):
-        numbers = paper()["published"][table]
+        numbers = read_toml(PAPER)["published"][table]
         for model, cells in numbers.items():
             if model not in ("columns", "says"):
                 line = "&".join(rf"{mean:.2f}$\pm${deviation:.2f}" for mean, deviation in cells)
                 assert line in printed, (table, model)
 
 
-def test_a_level_inside_a_table_leaves_the_rest_of_the_table() -> None:
-    specs = experiment("recipe-weight").specs
-    seen = {tuple(sorted(spec.train_settings["consistency"].items())) for spec in specs}
-    weights = (0, 1, 1.5, 2)
-    assert seen == {
-        (("passes", 2), ("ramp", 50), ("temperature", 0.5), ("weight", weight)) for weight in weights
-    }
+@pytest.mark.parametrize("name", zoo.MODELS)
+def test_every_model_has_settings_that_build_it(name: str) -> None:
+    for dataset in DATASETS:
+        settings = paper_settings(name, dataset)
+        assert config_from(settings.train).lr == settings.train["lr"]
+        zoo.build(name, features=4, classes=3, num_nodes=5, **settings.model)
 
 
-def test_what_is_recommended_is_what_was_measured() -> None:
-    passes = recommended.TRAIN["consistency"]["passes"]
-    specs = [spec for spec in experiment("recipe").specs if spec.model in recommended.OTHERWISE]
-    with_it = [spec for spec in specs if spec.train_settings["consistency"]["passes"] == passes]
-    assert len({(spec.dataset, spec.model) for spec in with_it}) == 6
-    for spec in with_it:
-        assert spec.rule == recommended.TRAIN["rule"] and spec.split == "public"
-        usual = config_from({**spec.train_settings, "rule": spec.rule}, "row")
-        assert usual == config_from(recommended.TRAIN, "recommended")
-        assert spec.model_settings.items() <= settings_of(spec.model).items()
+@pytest.mark.parametrize(
+    ("name", "dataset", "dropout", "lr", "hidden"),
+    [
+        ("monet", "coauthor-cs", 0.75, 0.005, 32),
+        ("gcn", "pubmed", 0.5, 0.01, 32),
+        ("gcn", "ogbn-arxiv", 0.5, 0.005, 256),
+        ("sage", "cora", 0.5, 0.01, 16),
+        ("jknet", "citeseer", 0.5, 0.005, 32),
+        ("gat", "coauthor-cs", 0.6, 0.005, 32),
+        ("gat-netmf", "ogbn-arxiv", 0.75, 0.002, 256),
+        ("appnp", "coauthor-cs", 0.6, 0.01, 64),
+        ("arma", "citeseer", 0.25, 0.01, 64),
+        ("gin", "ogbn-arxiv", 0.75, 0.01, 256),
+        ("cat-e-sc", "cora", 0.6, 0.01, 8),
+        ("cat-i-fs", "ogbn-arxiv", 0.75, 0.002, 256),
+    ],
+)
+def test_cells_of_the_papers_table(name: str, dataset: str, dropout: float, lr: float, hidden: int) -> None:
+    settings = paper_settings(name, dataset)
+    found = (settings.model["dropout"], settings.train["lr"], settings.model["hidden"])
+    assert found == (dropout, lr, hidden)
 
 
-def test_the_recommended_setting_is_a_model_of_the_robustness_study() -> None:
-    specs = [spec for spec in experiment("robust-features").specs if spec.model == "recommended"]
-    assert len(specs) == 40 and {spec.rule for spec in specs} == {recommended.TRAIN["rule"]}
-    for spec in specs:
-        made = config_from({**spec.train_settings, "rule": spec.rule}, "row")
-        assert made == config_from(recommended.TRAIN, "recommended")
+def test_heads_and_the_arxiv_variant() -> None:
+    cora, arxiv = (paper_settings("cat-i-mf", name).model for name in ("cora", "ogbn-arxiv"))
+    assert (cora["heads"], cora["out_heads"]) == (8, 1)
+    assert (arxiv["heads"], arxiv["out_heads"], arxiv["residual"], arxiv["per_head"]) == (3, 3, True, False)
+
+
+def test_released_data_share_the_settings_and_unknown_data_get_the_common_ones() -> None:
+    assert paper_settings("arma", "citeseer-release") == paper_settings("arma", "citeseer")
+    assert paper_settings("gcn", "my-graph").model["hidden"] == 32
+
+
+def test_an_unknown_model_is_named() -> None:
+    with pytest.raises(InputError, match="'gcnn' has no settings"):
+        paper_settings("gcnn", "cora")

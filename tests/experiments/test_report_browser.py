@@ -111,7 +111,7 @@ def test_a_node_is_picked_by_its_id(browser: Any) -> None:
     pick(browser, "c")
     about = browser.find_element(By.ID, "about").text
     assert "Paper c (test): predicted first, but it is second & third." in about
-    assert "It hears 3 papers, itself included; an even share would be 33.3%." in about
+    assert "It attends to 3 papers, itself included; an even share would be 33.3%." in about
     assert neighbours(browser) == [
         ["a", "first", "20.0", "40.0", "60.0"],
         ["c (itself)", "second & third", "30.0", "20.0", "25.0"],

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from conjoint.experiments.controls import CONTROLS
 from conjoint.experiments.execute import execute
 from conjoint.experiments.grid import experiment, published
-from conjoint.experiments.markdown import page
-from conjoint.experiments.portrait import kept_portrait, portrait_spec
-from conjoint.experiments.rows import read_rows
-from conjoint.experiments.spec import spec_from
+from conjoint.experiments.report import kept_portrait, markdown_page
+from conjoint.experiments.rows import read_rows, spec_from
+from research.learners import LEARNERS
+from research.portrait import portrait_spec
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, DOCS = ROOT / "results", ROOT / "docs"
@@ -44,7 +43,7 @@ def test_every_row_belongs_to_its_key(rows: list[dict[str, Any]]) -> None:
         if "release" in row:
             assert row["release"]["saw_test"] is True
         else:  # only a run of the paper's kind must have it
-            assert row["model"] in CONTROLS or row["variant"] or "consistency" in row["train_settings"]
+            assert row["model"] in LEARNERS or row["variant"] or "consistency" in row["train_settings"]
 
 
 def test_a_random_cell_of_cora_comes_out_the_same_again(rows: list[dict[str, Any]], one_thread: None) -> None:
@@ -66,7 +65,7 @@ def test_a_random_cell_of_cora_comes_out_the_same_again(rows: list[dict[str, Any
 
 def test_the_results_page_is_made_from_the_rows(rows: list[dict[str, Any]]) -> None:
     made = (DOCS / "results.md").read_text(encoding="utf-8")
-    assert made == page(rows), "run: conjoint report --markdown docs/results.md"
+    assert made == markdown_page(rows), "run: conjoint report --markdown docs/results.md"
 
 
 def test_every_number_of_the_findings_is_in_the_results() -> None:
@@ -81,7 +80,7 @@ def test_every_number_of_the_findings_is_in_the_results() -> None:
 
 def test_the_explorers_network_is_one_of_the_rows(rows: list[dict[str, Any]]) -> None:
     kept = kept_portrait(RESULTS, say=pytest.fail)
-    assert kept["key"] == portrait_spec().key
+    assert kept is not None and kept["key"] == portrait_spec().key
     [row] = [row for row in rows if row["key"] == kept["key"]]
     assert row["test_accuracy"] == kept["test_accuracy"]
     assert sum(kept["heard"]) == len(kept["speakers"]) == len(kept["structural"])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from conjoint.experiments.stats import holm, paired, summarise
+from conjoint.experiments.stats import holm, paired, results_of
 from fake_runs import made_up, specs
 
 GAT = [0.80, 0.81, 0.79, 0.82, 0.80]
@@ -18,19 +18,20 @@ def rows(model: str, values: list[float]) -> list[dict[str, object]]:
 
 
 def test_mean_deviation_and_interval() -> None:
-    cell = summarise(rows("gat", GAT), "test_accuracy")["gat", "cora"]
-    assert cell.spread is not None and cell.spread.ci95 is not None
-    assert cell.spread.mean == pytest.approx(np.mean(GAT))
-    assert cell.spread.std == pytest.approx(np.std(GAT, ddof=1))
+    cell = results_of(rows("gat", GAT), "test_accuracy")["gat", "cora"]
+    assert cell.estimate is not None and cell.estimate.ci95 is not None
+    assert cell.estimate.mean == pytest.approx(np.mean(GAT))
+    assert cell.estimate.std == pytest.approx(np.std(GAT, ddof=1))
     low, high = stats.t.interval(0.95, 4, np.mean(GAT), stats.sem(GAT))
-    assert (cell.spread.mean - cell.spread.ci95, cell.spread.mean + cell.spread.ci95) == pytest.approx(
-        (low, high)
-    )
+    assert (
+        cell.estimate.mean - cell.estimate.ci95,
+        cell.estimate.mean + cell.estimate.ci95,
+    ) == pytest.approx((low, high))
     assert cell.paired is None
 
 
 def test_the_gap_of_the_release_rule_is_taken_run_by_run() -> None:
-    cell = summarise(rows("gat", GAT), "test_accuracy")["gat", "cora"]
+    cell = results_of(rows("gat", GAT), "test_accuracy")["gat", "cora"]
     assert cell.gap is not None and cell.release is not None
     assert cell.gap.mean == pytest.approx(0.01)
     assert cell.gap.std == pytest.approx(0.0, abs=1e-12)
@@ -67,14 +68,14 @@ def test_equal_results_are_no_difference_and_constant_ones_are_judged_by_their_s
 def test_failed_runs_are_counted_not_averaged() -> None:
     some = rows("gat", GAT)
     some[0] = {**some[0], "failed": "the training loss is nan"}
-    cell = summarise(some, "test_accuracy")["gat", "cora"]
-    assert cell.failed == 1 and cell.spread is not None and cell.spread.count == 4
+    cell = results_of(some, "test_accuracy")["gat", "cora"]
+    assert cell.failed == 1 and cell.estimate is not None and cell.estimate.count == 4
 
 
 def test_all_comparisons_of_a_table_are_corrected_together() -> None:
     noise = [0.80, 0.80, 0.80, 0.82, 0.81]
     table = rows("gat", GAT) + rows("cat-i-mf", CAT) + rows("cat-e-mf", noise)
-    cells = summarise(table, "test_accuracy", against=["cat-i-mf", "cat-e-mf"])
+    cells = results_of(table, "test_accuracy", against=["cat-i-mf", "cat-e-mf"])
     one, other = cells["cat-i-mf", "cora"].paired, cells["cat-e-mf", "cora"].paired
     assert one is not None and other is not None
     assert one.adjusted == pytest.approx(2 * one.p)  # the smaller of two counts twice

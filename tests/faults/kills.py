@@ -146,20 +146,21 @@ def nothing(folder: Path) -> None:
 
 
 def ingest(folder: Path) -> None:
-    from conjoint.store import ingest, is_stored
+    from conjoint.graph.folder import is_graph_folder
+    from conjoint.store import ingest
 
-    if not is_stored(folder / "graph"):
+    if not is_graph_folder(folder / "graph"):
         nodes, edges = folder / "nodes.csv", folder / "edges.csv"
         ingest(edges, nodes, folder / "graph", label="topic")
 
 
 def check_graph_folder(folder: Path) -> None:
     """What looks complete is complete."""
-    from conjoint.store import is_stored, open_graph, to_data
+    from conjoint.graph.folder import is_graph_folder, open_folder
     from small_training import small_data
 
-    if is_stored(folder / "graph"):
-        assert to_data(open_graph(folder / "graph")).num_nodes == small_data().num_nodes
+    if is_graph_folder(folder / "graph"):
+        assert open_folder(folder / "graph").num_nodes == small_data().num_nodes
 
 
 def graph_outcome(folder: Path) -> dict[str, str]:

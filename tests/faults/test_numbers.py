@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from conjoint import CATConv, EdgeScores
-from conjoint.data.splits import build_split
 from conjoint.errors import Diverged
+from conjoint.graph.splits import build_split
 from conjoint.nn import zoo
 from conjoint.nn.model import NodeModel
 from conjoint.training import TrainConfig, fit, predict_proba, resume_run, start_run
@@ -61,7 +61,7 @@ def test_a_hub_of_a_million(strategy: Strategy) -> None:
 @pytest.mark.parametrize("value", [0.0, 1.0, -3.0])
 def test_features_that_are_all_equal(name: str, value: float) -> None:
     data = small_data()
-    data.x = torch.full_like(data.x, value)
+    data = data.changed(given_x=torch.full_like(data.x, value))
     fitted = fit(model(name), data, small_split(), CONFIG)
     assert finite(predict_proba(fitted.model, data, CONFIG))
     assert all(np.isfinite(row["loss"]) for row in fitted.history)
@@ -79,7 +79,7 @@ def test_one_class_only_in_validation() -> None:
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64, torch.int64])
 def test_features_of_other_kinds_are_read_as_numbers(kind: torch.dtype) -> None:
     data = small_data()
-    data.x = (10 * data.x).round().to(kind)
+    data = data.changed(given_x=(10 * data.x).round().to(kind))
     fitted = fit(model(), data, small_split(), CONFIG)
     assert finite(predict_proba(fitted.model, data, CONFIG))
 

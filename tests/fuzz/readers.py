@@ -143,22 +143,21 @@ consistency = {passes = 2, weight = 1.0}
 def _plan(raw: bytes, folder: Path, chance: random.Random) -> object:
     """What `conjoint train --config` does with a file until training would start."""
     from conjoint.cli import read_arguments
-    from conjoint.cli.graph import load_graph, spec_of, split_of
-    from conjoint.cli.plan import check_settings, plan_from
-    from conjoint.training import config_from
+    from conjoint.cli.opening import graph_of
+    from conjoint.cli.plan import plan_from
+    from conjoint.selection.learner import spec_of, split_of
 
     (folder / "plan.toml").write_bytes(raw)
     (folder / "edges.csv").write_bytes(EDGES)
     (folder / "nodes.csv").write_bytes(NODES)
     # A plan may name any file of its owner; here it names those beside it.
     raw_plan = plan_from(read_arguments(["train", "--config", str(folder / "plan.toml")]))
-    config_from({**raw_plan.train, "seed": raw_plan.seeds[0]}, "settings")
-    check_settings(raw_plan.model["name"], {k: v for k, v in raw_plan.model.items() if k != "name"})
+    raw_plan.setting.config(raw_plan.seeds[0])
     if "edges" not in raw_plan.data or chance.random() < 0.7:
         return raw_plan
-    data = load_graph(raw_plan)
+    data = graph_of(raw_plan)
     split_of(data, raw_plan.split, 0)
-    return spec_of(raw_plan, data)
+    return spec_of(raw_plan.setting, data)
 
 
 @cache
@@ -169,8 +168,8 @@ def _run_files() -> dict[str, bytes]:
     import torch
 
     from conjoint.training import TrainConfig, fit, start_run
+    from conjoint.training.checkpoint import Progress, encode_checkpoint
     from conjoint.training.runs import ModelSpec
-    from conjoint.training.runs.checkpoint import Progress, encode_checkpoint
     from conjoint.training.stopping import Seen
     from small_training import CLASSES, FEATURES, NODES, small_data, small_split
 
@@ -207,7 +206,7 @@ def _in_graph(name: str) -> Callable[[bytes, Path, random.Random], object]:
     """One damaged file in an otherwise sound graph folder, read to the end."""
 
     def read(raw: bytes, folder: Path, chance: random.Random) -> object:
-        from conjoint.store import open_graph, to_data
+        from conjoint.graph.folder import open_folder
 
         graph = folder / "graph"
         if not graph.exists():
@@ -216,7 +215,7 @@ def _in_graph(name: str) -> Callable[[bytes, Path, random.Random], object]:
                 (graph / other).write_bytes(content)
         (graph / name).write_bytes(raw)
         try:
-            data = to_data(open_graph(graph))
+            data = open_folder(graph)
             assert bool(data.edge_index.max() < data.num_nodes) and bool(data.edge_index.min() >= 0)
             assert len(data.y) == data.num_nodes and int(data.y.max()) < len(data.class_names)
             return data
@@ -275,14 +274,14 @@ def _read_history(run: Path) -> object:
 
 
 def _restore(run: Path) -> object:
-    from conjoint.training.runs.checkpoint import restore_checkpoint
+    from conjoint.training.checkpoint import restore_checkpoint
 
     return restore_checkpoint(run / "checkpoint.safetensors", *_model_and_optimizer())
 
 
 def _decode(run: Path) -> object:
     """The checksum in model.json would stop all but the sound file; this looks behind it."""
-    from conjoint.training.runs.tensors import decode, shapes_of
+    from conjoint.training.checkpoint import decode, shapes_of
 
     model, _ = _model_and_optimizer()
     return decode(run / "weights.safetensors", shapes_of(model.state_dict()))
@@ -321,15 +320,14 @@ def _rows(raw: bytes, folder: Path, chance: random.Random) -> object:
 
 
 def _portrait(raw: bytes, folder: Path, chance: random.Random) -> object:
-    from conjoint.experiments.portrait import kept_portrait
-    from conjoint.experiments.report.build import _json_in_script, _portrait_words
+    from conjoint.experiments.report import json_in_script, kept_portrait, portrait_words
 
     (folder / "report").mkdir(exist_ok=True)
     (folder / "report" / "cora.json").write_bytes(raw)
     found = kept_portrait(folder, print)
-    inside = _json_in_script(found)
+    inside = json_in_script(found)
     assert "<" not in inside and ">" not in inside
-    return _portrait_words(found)
+    return portrait_words(found)
 
 
 def _portrait_seeds() -> list[bytes]:

@@ -9,11 +9,11 @@ from pathlib import Path
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from conjoint.cli.terminal import table
+from conjoint.cli.output import table
 from conjoint.data import write_table
-from conjoint.experiments.report import build_report
-from conjoint.experiments.tables import Entry, Table
-from conjoint.printable import clean
+from conjoint.experiments.report import build_report, html_table
+from conjoint.experiments.tables import Cell, Table
+from conjoint.text import clean
 from fake_portrait import portrait
 from fake_runs import made_up, specs
 
@@ -85,8 +85,6 @@ def test_no_name_becomes_part_of_the_page(names: list[str]) -> None:
 
 
 def test_a_cell_of_a_table_is_escaped() -> None:
-    from conjoint.experiments.report.build import _table
-
-    made = _table(Table(SCRIPT, (SCRIPT,), ((Entry(SCRIPT, says=SCRIPT),),)))
+    made = html_table(Table(SCRIPT, (SCRIPT,), ((Cell(SCRIPT, verdict=SCRIPT),),)))
     found = elements(made)
     assert found.risky == [] and "script" not in found.tags and "img" not in found.tags

@@ -1,11 +1,14 @@
 """Edges sorted by listener: order, self-loops, parallel edges, bad ids."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 from torch_geometric import EdgeIndex
 
 from conjoint import InputError, adjacency
-from conjoint.graph.adjacency import Adjacency
+from conjoint.graph.adjacency import MEMO, Adjacency
 from graphs import ALL, KITE, MESSY, random_graph
 
 
@@ -103,3 +106,21 @@ def test_a_prepared_graph_must_fit_the_features() -> None:
     adj = adjacency(*KITE)
     with pytest.raises(InputError, match="5 sources"):
         adjacency(adj, 6)
+
+
+def test_what_the_edges_decide_is_made_once_and_not_copied() -> None:
+    adj = adjacency(*KITE)
+    thinned, made = adj.without(adj.row != adj.col), []
+    for graph in (adj, thinned, adj, thinned):
+        assert graph.once("key", lambda: made.append(1)) is None
+    assert len(made) == 1
+    for twin in (copy.deepcopy(adj), pickle.loads(pickle.dumps(adj))):  # noqa: S301
+        twin.once("key", lambda: made.append(1))
+    assert len(made) == 3
+
+
+def test_no_more_than_a_few_results_are_kept() -> None:
+    adj = adjacency(*KITE)
+    for key in range(MEMO + 5):
+        assert adj.once(key, lambda: key) == key  # noqa: B023
+    assert adj.once(0, lambda: "again") == "again" and adj.once(MEMO, lambda: "again") == MEMO

@@ -38,7 +38,7 @@ def _attend(adj: Adjacency) -> Callable[..., tuple[Tensor, ...]]:
 
 @pytest.mark.parametrize("graph", ["random", "hub"])
 def test_attention_step(graph: str, threads: Callable[[int], None]) -> None:
-    adj = random_graph(4000, 30_000, 0) if graph == "random" else hub_graph(20_000, listens=True)
+    adj = random_graph(4000, 30_000, 0) if graph == "random" else hub_graph(20_000, hub_is="target")
     nodes = adj.num_src
     inputs = [
         numbers(nodes, 7, seed=1, dtype=F32),

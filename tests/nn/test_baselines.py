@@ -11,28 +11,32 @@ from torch_geometric import nn as pyg
 
 from conjoint.errors import InputError
 from conjoint.graph.sparse import to_csr
-from conjoint.nn import baselines as base
 from conjoint.nn import ops
-from conjoint.nn.baselines.arma import ARMAConvolution
-from conjoint.nn.baselines.graph import symmetric
-from conjoint.nn.baselines.layers import PersonalizedPropagation, dropped, project
-from conjoint.nn.baselines.monet import GaussianConvolution
+from conjoint.nn.baselines import networks as base
+from conjoint.nn.baselines.layers import (
+    ARMAConvolution,
+    GaussianConvolution,
+    PersonalizedPropagation,
+    dropped,
+    project,
+    symmetric,
+)
 from conjoint.nn.model import NodeModel
 from conjoint.nn.randomness import draw_seed
 
 NODES, FEATURES, CLASSES = 12, 9, 3
 
 MODELS: dict[str, Callable[[], NodeModel]] = {
-    "gcn": lambda: base.GCN(FEATURES, CLASSES, base.GCNSettings(hidden=16, num_layers=3)),
-    "jknet-cat": lambda: base.JKNet(FEATURES, CLASSES, base.JKNetSettings(hidden=4, num_layers=3)),
-    "jknet-max": lambda: base.JKNet(FEATURES, CLASSES, base.JKNetSettings(mode="max")),
+    "gcn": lambda: base.GCN(FEATURES, CLASSES, hidden=16, num_layers=3),
+    "jknet-cat": lambda: base.JKNet(FEATURES, CLASSES, hidden=4, num_layers=3),
+    "jknet-max": lambda: base.JKNet(FEATURES, CLASSES, mode="max"),
     "sgc": lambda: base.SGC(FEATURES, CLASSES),
     "appnp": lambda: base.APPNP(FEATURES, CLASSES),
     "sage": lambda: base.SAGE(FEATURES, CLASSES),
-    "arma": lambda: base.ARMA(FEATURES, CLASSES, base.ARMASettings(num_stacks=3, num_layers=2)),
-    "gin": lambda: base.GIN(FEATURES, CLASSES, base.GINSettings(hidden=6, train_eps=True)),
-    "gin-linear": lambda: base.GIN(FEATURES, CLASSES, base.GINSettings(mlp_layers=1)),
-    "gin-no-norm": lambda: base.GIN(FEATURES, CLASSES, base.GINSettings(norm="none")),
+    "arma": lambda: base.ARMA(FEATURES, CLASSES, num_stacks=3, num_layers=2),
+    "gin": lambda: base.GIN(FEATURES, CLASSES, hidden=6, train_eps=True),
+    "gin-linear": lambda: base.GIN(FEATURES, CLASSES, mlp_layers=1),
+    "gin-no-norm": lambda: base.GIN(FEATURES, CLASSES, norm="none"),
     "monet": lambda: base.MoNet(FEATURES, CLASSES),
 }
 
@@ -155,7 +159,7 @@ def test_gcn_is_two_gcn_convs(x: Tensor, edge_index: Tensor) -> None:
 
 
 def test_jknet_reads_every_layer(x: Tensor, edge_index: Tensor) -> None:
-    model = base.JKNet(FEATURES, CLASSES, base.JKNetSettings(hidden=4, num_layers=2)).eval()
+    model = base.JKNet(FEATURES, CLASSES, hidden=4, num_layers=2).eval()
     convs = [pyg.GCNConv(FEATURES, 4), pyg.GCNConv(4, 4)]
     for ours, theirs in zip(model.convs, convs, strict=True):
         theirs.load_state_dict(ours.state_dict())
@@ -166,7 +170,7 @@ def test_jknet_reads_every_layer(x: Tensor, edge_index: Tensor) -> None:
 
 
 def test_sgc_is_sg_conv(x: Tensor, edge_index: Tensor) -> None:
-    model = base.SGC(FEATURES, CLASSES, base.SGCSettings(steps=3)).eval()
+    model = base.SGC(FEATURES, CLASSES, steps=3).eval()
     theirs = pyg.SGConv(FEATURES, CLASSES, K=3, bias=False)
     theirs.lin.load_state_dict(model.read.state_dict())
     torch.testing.assert_close(model(x, model.prepare(edge_index, NODES)), theirs(x, edge_index))
@@ -220,7 +224,7 @@ def test_arma_is_arma_conv(shared: bool, act: Any, x: Tensor, edge_index: Tensor
 
 @pytest.mark.parametrize("settings", [{}, {"norm": "none"}, {"mlp_layers": 1}])
 def test_gin_is_gin_convs(settings: dict[str, Any], x: Tensor, edge_index: Tensor) -> None:
-    model = base.GIN(FEATURES, CLASSES, base.GINSettings(hidden=6, **settings)).eval()
+    model = base.GIN(FEATURES, CLASSES, hidden=6, **settings).eval()
     hidden = x
     for layer in range(2):
         theirs = pyg.GINConv(torch.nn.Identity())
@@ -252,18 +256,18 @@ def test_monet_weighs_neighbours_by_scaled_gaussians(x: Tensor, edge_index: Tens
 
 
 @pytest.mark.parametrize(
-    ("settings", "wrong"),
+    ("network", "wrong"),
     [
-        (base.GCNSettings, {"hidden": 0}),
-        (base.GCNSettings, {"hidden": 2.5}),
-        (base.GCNSettings, {"dropout": 1.0}),
-        (base.GCNSettings, {"dropout": "high"}),
-        (base.JKNetSettings, {"mode": "lstm"}),
-        (base.GINSettings, {"mlp_layers": 3}),
-        (base.APPNPSettings, {"alpha": 0.0}),
-        (base.ARMASettings, {"shared_weights": 1}),
+        (base.GCN, {"hidden": 0}),
+        (base.GCN, {"hidden": 2.5}),
+        (base.GCN, {"dropout": 1.0}),
+        (base.GCN, {"dropout": "high"}),
+        (base.JKNet, {"mode": "lstm"}),
+        (base.GIN, {"mlp_layers": 3}),
+        (base.APPNP, {"alpha": 0.0}),
+        (base.ARMA, {"shared_weights": 1}),
     ],
 )
-def test_a_bad_setting_is_named(settings: Callable[..., Any], wrong: dict[str, Any]) -> None:
+def test_a_bad_setting_is_named(network: Callable[..., NodeModel], wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
-        settings(**wrong)
+        network(FEATURES, CLASSES, **wrong)

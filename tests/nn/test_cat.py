@@ -111,7 +111,7 @@ def test_copies_leave_the_graph_behind_and_learn_apart() -> None:
     model = make().eval()
     expected = model(X, EDGES)
     twin = copy.deepcopy(model)
-    assert twin._prepared is None
+    assert twin._graphs.last is None
     model.reset_parameters()
     assert not torch.equal(model(X, EDGES), expected)
     assert torch.equal(twin(X, EDGES), expected)

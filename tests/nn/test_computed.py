@@ -5,14 +5,15 @@ import copy
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from conjoint import CAT, InputError, adjacency
+from conjoint import CAT, CATConv, FeatureSimilarity, InputError, Intervention, adjacency
+from conjoint.graph import decoys
 from conjoint.graph.adjacency import Adjacency
 from conjoint.graph.field import receptive_field
 from conjoint.graph.proximity import spectral_vectors
 from conjoint.graph.sparse import to_csr
-from conjoint.nn.interventions import Computed, SmoothedSimilarity, SpectralSimilarity
+from conjoint.nn.interventions import Computed, Several, SmoothedSimilarity, SpectralSimilarity, TrustedEdges
 from graphs import random_features, random_graph
 
 EDGES, N = random_graph(60, 150)
@@ -71,18 +72,20 @@ def test_scores_are_computed_once_for_equal_graphs_and_features() -> None:
     for _ in range(2):
         plain(adjacency(EDGES, N), X.clone())
         reader(adjacency(EDGES, N), X.clone())
-        reader(adjacency(EDGES, N), X)
+        reader.observe(adjacency(EDGES, N), X)
     assert (plain.times, reader.times) == (1, 1)
     plain(adjacency(EDGES[:, :-2], N))
-    reader(adjacency(EDGES, N), X + 1.0)
-    assert (plain.times, reader.times) == (2, 2)
+    reader(adjacency(EDGES, N), X + 1.0)  # the scores belong to the graph
+    assert (plain.times, reader.times) == (2, 1)
+    reader.observe(adjacency(EDGES, N), X + 1.0)
+    assert reader.times == 2
 
 
 def test_features_changed_in_place_are_noticed() -> None:
     x, reader = X.clone(), Counted(reads_features=True)
     reader(adjacency(EDGES, N), x)
     x.mul_(2.0)
-    reader(adjacency(EDGES, N), x)
+    reader.observe(adjacency(EDGES, N), x)
     assert reader.times == 2
 
 
@@ -104,6 +107,113 @@ def test_copies_carry_no_graph_and_weights_hold_no_scores() -> None:
     assert [name for name in model.state_dict() if name.startswith("inter")] == [
         "intervention.temperature.log"
     ]
+
+
+class TwoLayers(nn.Module):
+    """A network of a user's own, each layer of which sorts its edges for itself."""
+
+    def __init__(self, first: Intervention, second: Intervention) -> None:
+        super().__init__()
+        self.first = CATConv(5, 4, 2, intervention=first)
+        self.second = CATConv(8, 3, intervention=second, strategy="explicit")
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.second(self.first(x, edge_index).relu(), edge_index)
+
+
+def epochs(network: nn.Module, number: int = 4) -> None:
+    """Training and validation take turns."""
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    for _ in range(number):
+        optimizer.zero_grad()
+        network.train()(X, EDGES).square().mean().backward()
+        optimizer.step()
+        with torch.no_grad():
+            network.eval()(X, EDGES)
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+def test_layers_that_share_an_intervention_share_its_scores_of_the_input(wrap: bool) -> None:
+    counted = Counted(reads_features=True)
+    shared = Several([counted, FeatureSimilarity()]) if wrap else counted
+    epochs(TwoLayers(shared, shared))
+    assert counted.times == 1
+
+
+@pytest.mark.parametrize("kind", [SmoothedSimilarity, FeatureSimilarity])
+def test_a_later_layer_scores_the_input_features(kind: type[Computed]) -> None:
+    """Shared, or told by `observe`: both give what the input features give."""
+    told, shared = kind(), kind()
+    torch.manual_seed(0)
+    network = TwoLayers(kind(), told)
+    network.second.observe(X, EDGES)
+    epochs(network)
+    torch.manual_seed(0)
+    other = TwoLayers(shared, shared)
+    epochs(other)
+    assert torch.equal(network(X, EDGES), other(X, EDGES))
+    whole = adjacency(EDGES, N)
+    torch.testing.assert_close(told(whole, torch.rand(N, 8)), kind()(whole, X))
+
+
+@pytest.mark.parametrize("kind", [SmoothedSimilarity, TrustedEdges, FeatureSimilarity])
+def test_hidden_units_are_no_input_features(kind: type[Computed]) -> None:
+    with pytest.raises(
+        InputError, match=r"hidden units.*object of the first layer.*observe\(x, edge_index\)"
+    ):
+        TwoLayers(kind(), kind())(X, EDGES)
+    if kind is not FeatureSimilarity:  # which compares what is learnt anew in every step
+        with pytest.raises(InputError, match="hidden units"):
+            CATConv(5, 4, intervention=kind())(nn.Parameter(X.clone()), EDGES)
+    inputs = X.clone().requires_grad_()  # an explainer that asks for the gradient of the input is no layer
+    CATConv(5, 4, intervention=kind())(inputs, EDGES).sum().backward()
+    assert inputs.grad is not None
+
+
+def test_two_graphs_that_take_turns_are_scored_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits = count_fits(monkeypatch)
+    network, other = TwoLayers(shared := TrustedEdges(), shared), torch.cat([EDGES, EDGES[:, :7] // 2], dim=1)
+    for _ in range(3):
+        network(X, EDGES)
+        network(X, other)
+    assert len(fits) == 2
+
+
+def count_fits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    fits, compare = [], decoys.compare
+
+    def counted(*given: object) -> object:
+        fits.append(1)
+        return compare(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(decoys, "compare", counted)
+    return fits
+
+
+def test_models_on_one_graph_share_what_it_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits, adj = count_fits(monkeypatch), adjacency(EDGES, N)
+    assert TrustedEdges().sharpness(adj, X) >= 0.0
+    scores = [TrustedEdges(temperature=t)(adj, X) for t in (1.0, 2.0)]
+    assert len(fits) == 1 and torch.equal(2.0 * scores[0], scores[1])
+    TrustedEdges()(adj.without(adj.row == 3), X)
+    assert len(fits) == 1
+    TrustedEdges(leak=0.2)(adj, X)
+    TrustedEdges()(adj, X.clone())
+    TrustedEdges()(adjacency(EDGES, N), X)
+    assert len(fits) == 4
+
+
+def test_a_class_that_does_not_say_what_decides_it_shares_nothing() -> None:
+    class Offset(SpectralSimilarity):
+        def __init__(self, offset: float) -> None:
+            super().__init__(rank=4, temperature=1.0)
+            self.offset = offset
+
+        def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
+            return super().similarity(adj, x) + self.offset
+
+    adj = adjacency(EDGES, N)
+    torch.testing.assert_close(Offset(0.0)(adj) + 1.0, Offset(1.0)(adj))
 
 
 @pytest.mark.parametrize("learn", [True, False])

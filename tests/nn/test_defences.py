@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from conjoint.errors import InputError
+from conjoint.graph.graph import Graph
 from conjoint.graph.pruning import edge_jaccard
 from conjoint.nn import zoo
-from conjoint.nn.baselines.defences import GCNSVD, GCNSVDSettings, low_rank_graph
+from conjoint.nn.baselines.networks import GCNSVD, low_rank_graph
 
 NODES = 24
 
@@ -45,7 +45,7 @@ def test_nothing_of_nodes_by_nodes_is_kept(edge_index: Tensor) -> None:
 
 
 def test_the_factors_of_a_graph_are_computed_once(edge_index: Tensor) -> None:
-    model = GCNSVD(4, 2, GCNSVDSettings(rank=3))
+    model = GCNSVD(4, 2, rank=3)
     first = model.prepare(edge_index, NODES)
     assert model.prepare(edge_index, NODES) is first
     edge_index[0, 0] = (edge_index[0, 0] + 1) % NODES
@@ -56,10 +56,11 @@ def test_the_factors_of_a_graph_are_computed_once(edge_index: Tensor) -> None:
 def test_pruned_models_read_only_edges_between_like_nodes(name: str, edge_index: Tensor) -> None:
     x = torch.from_numpy((np.random.default_rng(6).random((NODES, 9)) < 0.2).astype(np.float32))
     weight = torch.arange(1.0, edge_index.size(1) + 1.0)
-    data = Data(x=x, edge_index=edge_index, y=torch.zeros(NODES, dtype=torch.long), edge_weight=weight)
+    data = Graph(x, torch.zeros(NODES, dtype=torch.long), edge_index, edge_weight=weight)
     keep = edge_jaccard(x, edge_index) >= 0.2
     assert 0 < int(keep.sum()) < edge_index.size(1)
     made = zoo.input_graph(name, data, threshold=0.2)
+    assert made.edge_weight is not None
     assert torch.equal(made.edge_index, edge_index[:, keep]) and torch.equal(made.edge_weight, weight[keep])
     assert data.edge_index is edge_index  # the user's graph is left as it was
     assert torch.equal(zoo.input_graph(name, data, threshold=0.0).edge_index, edge_index)

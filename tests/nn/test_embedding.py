@@ -1,6 +1,7 @@
 """Similarity of fixed vectors as an intervention."""
 
 import copy
+import weakref
 
 import pytest
 import torch
@@ -35,17 +36,31 @@ def test_temperature_is_learnt_only_on_request() -> None:
         intervention = EmbeddingSimilarity(Z, learn_temperature=learn)
         model = CAT(5, 4, 3, heads=2, strategy="explicit", intervention=intervention)
         model(x, EDGES).sum().backward()
-        assert (intervention.log_temperature.grad is not None) == learn
+        log = intervention.temperature.log
+        assert (log is not None) == learn and (log is None or log.grad is not None)
+
+
+@pytest.mark.parametrize("learn", [True, False])
+def test_weights_of_before_keep_their_temperature(learn: bool) -> None:
+    """They held log_temperature, learnt or not."""
+    intervention = EmbeddingSimilarity(Z, learn_temperature=learn)
+    intervention.load_state_dict(
+        {"vectors": intervention.vectors, "log_temperature": torch.tensor(3.0).log()}
+    )
+    adj = adjacency(EDGES, N)
+    expected = EmbeddingSimilarity(Z, temperature=3.0)(adj)
+    torch.testing.assert_close(intervention(adj).detach(), expected)
 
 
 def test_cosines_are_kept_per_graph_and_not_copied() -> None:
     intervention = EmbeddingSimilarity(Z)
     adj, other = adjacency(EDGES, N), adjacency(EDGES[:, :50], N)
-    assert intervention._cosine(adj, None) is intervention._cosine(adj, None)
-    assert intervention._cosine(other, None).numel() == other.num_entries
-    assert len(copy.deepcopy(intervention)._kept) == 0
+    twin = EmbeddingSimilarity(Z, temperature=1.0)
+    assert twin(adj) is twin(adj) and twin(other).numel() == other.num_entries
+    kept = weakref.ref(adj)
+    assert copy.deepcopy(intervention)(adj).shape == (adj.num_entries,)
     del adj, other
-    assert len(intervention._kept) == 0
+    assert kept() is None  # the graph holds its scores, nothing holds the graph
 
 
 @pytest.mark.parametrize(

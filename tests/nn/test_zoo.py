@@ -11,6 +11,7 @@ from conjoint.errors import InputError
 from conjoint.graph.sparse import to_csr
 from conjoint.nn import zoo
 from conjoint.nn.cat import CAT
+from conjoint.nn.interventions import catalogue
 
 NODES, FEATURES, CLASSES = 40, 12, 3
 NAMES = list(zoo.MODELS)
@@ -100,9 +101,44 @@ def test_a_model_without_embedding_reads_the_features_as_they_are(data: Data) ->
     assert zoo.input_features("cat-i-mf", data) is data.x
 
 
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("gat", ("gat", None, ())),
+        ("gat-self", ("gat-self", None, ())),
+        ("gcn-svd", ("gcn-svd", None, ())),
+        ("cat-i-mf", ("cat-i", "implicit", ("mf",))),
+        ("cat-e-smooth+spectral", ("cat-e", "explicit", ("smooth", "spectral"))),
+        ("mf-only", ("cat-s", "structural", ("mf",))),
+        ("cat-s-ppr", ("cat-s", "structural", ("ppr",))),
+        ("spread-trust", ("spread", None, ("trust",))),
+        ("gated-ppr+mf", ("gated", None, ("ppr", "mf"))),
+        ("cat", ("cat-i", "implicit", ("mf",))),
+    ],
+)
+def test_a_name_is_taken_apart(name: str, parts: tuple[str, str | None, tuple[str, ...]]) -> None:
+    found = zoo.parse(name)
+    assert (found.body, found.strategy, found.interventions) == parts
+    assert zoo.parse(str(found)) == found and (name in zoo.ALIASES or str(found) == name)
+
+
+def test_an_alias_is_the_same_network() -> None:
+    one, other = build("sc-only").state_dict(), build("cat-s-sc").state_dict()
+    assert one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
+
+
+@pytest.mark.parametrize("body", [name for name, body in zoo.BODIES.items() if body.scored])
+def test_every_body_stands_around_every_intervention(body: str) -> None:
+    assert {f"{body}-{name}" for name in catalogue.KINDS} <= set(NAMES)
+    assert build(f"{body}-smooth+mf").intervention.names == ["smooth", "mf"]
+
+
 def test_an_unknown_model_is_met_with_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"'gatt' is not known; choose one of gcn, sage"):
-        build("gatt")
+    for name in ("gatt", "spread", "mf", "fs-only", "cat-"):
+        with pytest.raises(
+            InputError, match=rf"'{name}' is not known; choose one of gcn, sage.*or cat-i-.*mf"
+        ):
+            build(name)
 
 
 def test_an_unknown_setting_is_met_with_the_known_ones() -> None:
@@ -118,7 +154,7 @@ def test_a_graph_without_features_or_classes_is_refused() -> None:
     with pytest.raises(InputError, match="classes: 0"):
         zoo.build("gcn", features=3, classes=0, num_nodes=3)
     with pytest.raises(InputError, match="features"):
-        zoo.input_features("gcn", Data(edge_index=torch.zeros(2, 0, dtype=torch.long)))
+        zoo.input_features("gcn", Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=3))
 
 
 def test_a_plus_joins_interventions(data: Data) -> None:

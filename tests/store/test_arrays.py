@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conjoint.errors import InputError
-from conjoint.store.arrays import Mapped, NpyWriter, create, gather
+from conjoint.graph.mapped import Mapped, NpyWriter, create, gather
 
 
 def test_pieces_become_one_file_that_numpy_reads(tmp_path: Path) -> None:

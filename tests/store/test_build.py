@@ -14,8 +14,9 @@ import torch
 
 from conjoint.data import read_graph
 from conjoint.errors import InputError, StorageError
-from conjoint.store import ingest, is_stored, nodes, open_graph, to_data
-from conjoint.store.manifest import MANIFEST
+from conjoint.graph.folder import is_graph_folder, open_folder
+from conjoint.graph.manifest import MANIFEST
+from conjoint.store import ingest, nodes
 from own_files import write_own_files
 
 
@@ -28,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_graph_is_the_one_that_the_reader_of_small_files_gives(folder: Path) -> None:
-    stored = to_data(open_graph(folder / "graph"))
+    stored = open_folder(folder / "graph")
     read = read_graph(folder / "edges.csv", folder / "nodes.csv", label="topic")
     assert torch.equal(stored.edge_index, read.edge_index) and torch.equal(stored.y, read.y)
     assert torch.allclose(stored.x, read.x, atol=1e-6)
@@ -47,7 +48,7 @@ def test_other_formats_and_small_pieces_give_the_same_bits(
         else:
             frame.write_csv(tmp_path / f"{name}.tsv", separator="\t")
     made = ingest(tmp_path / f"edges.{kind}", tmp_path / f"nodes.{kind}", tmp_path / "g", label="topic")
-    assert made.fingerprint == open_graph(folder / "graph").fingerprint
+    assert made.fingerprint == open_folder(folder / "graph").fingerprint
 
 
 def test_numbers_as_ids_parts_and_constant_columns(tmp_path: Path) -> None:
@@ -55,10 +56,11 @@ def test_numbers_as_ids_parts_and_constant_columns(tmp_path: Path) -> None:
     table = {"id": [30, 10, 20], "label": [2, 10, None], "use": ["train", "Val", None], "f": [1.0, 2.0, 6.0]}
     pl.DataFrame({**table, "same": [4, 4, 4]}).write_parquet(tmp_path / "n.parquet")
     made = ingest(tmp_path / "e.parquet", tmp_path / "n.parquet", tmp_path / "g", split="use")
-    graph = open_graph(tmp_path / "g")
+    graph = open_folder(tmp_path / "g")
     assert graph.node_ids.tolist() == [30, 10, 20] and graph.class_names == ["2", "10"]
-    assert graph.y.tolist() == [0, 1, -1] and graph.part is not None and graph.part.tolist() == [0, 1, -1]
+    assert graph.y.tolist() == [0, 1, -1]
     assert graph.rowptr.tolist() == [0, 1, 3, 4] and graph.col.tolist() == [1, 0, 2, 1]
+    assert [nodes.tolist() for nodes in graph.published["given"]] == [[0], [1], []]
     assert made.features == 1 and made.negative_features
     assert np.asarray(graph.x)[:, 0] == pytest.approx((np.array([1, 2, 6]) - 3) / np.std([1, 2, 6]))
     assert any("1 self-loop" in note for note in made.notes)
@@ -110,7 +112,7 @@ def test_a_killed_process_leaves_nothing_that_looks_complete(tmp_path: Path, fol
     assert died.returncode == -signal.SIGKILL
     assert not (tmp_path / "g").exists() and len(list(tmp_path.iterdir())) == 1
     ingest(folder / "edges.csv", folder / "nodes.csv", tmp_path / "g", label="topic")
-    assert [path.name for path in tmp_path.iterdir()] == ["g"] and is_stored(tmp_path / "g")
+    assert [path.name for path in tmp_path.iterdir()] == ["g"] and is_graph_folder(tmp_path / "g")
 
 
 def damaged(folder: Path, to: Path) -> Path:
@@ -126,7 +128,7 @@ def test_a_truncated_array_is_told_by_name(tmp_path: Path, folder: Path, name: s
     file = graph / f"{name}.npy"
     file.write_bytes(file.read_bytes()[:-2])
     with pytest.raises(InputError, match=rf"{name}\.npy: .*manifest says.*truncated"):
-        open_graph(graph)
+        open_folder(graph)
 
 
 def test_a_strange_manifest_is_refused(tmp_path: Path, folder: Path) -> None:
@@ -143,11 +145,11 @@ def test_a_strange_manifest_is_refused(tmp_path: Path, folder: Path) -> None:
     for change in wrong:
         (graph / MANIFEST).write_text(json.dumps(content | change))
         with pytest.raises(InputError, match=r"manifest\.json"):
-            open_graph(graph)
+            open_folder(graph)
     for text in ("[]", "{", "null"):
         (graph / MANIFEST).write_text(text)
         with pytest.raises(InputError, match=r"manifest\.json"):
-            open_graph(graph)
+            open_folder(graph)
     (graph / MANIFEST).unlink()
     with pytest.raises(InputError, match="no complete graph folder"):
-        open_graph(graph)
+        open_folder(graph)

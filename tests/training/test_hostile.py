@@ -16,9 +16,8 @@ from safetensors.torch import save
 from conjoint.errors import ConjointError, InputError
 from conjoint.nn.model import NodeModel
 from conjoint.training import TrainConfig, fit, load_run, node_ids, predict_proba, resume_run, start_run
-from conjoint.training.runs import folder
-from conjoint.training.runs.checkpoint import Progress, encode_checkpoint
-from conjoint.training.runs.tensors import encode
+from conjoint.training import runs as folder
+from conjoint.training.checkpoint import Progress, encode, encode_checkpoint
 from conjoint.training.stopping import Seen, snapshot
 from small_training import SPEC, build, same_weights, small_data, small_model, small_split
 
@@ -79,7 +78,7 @@ def test_every_flipped_byte_of_a_checkpoint_is_refused(copy: Path) -> None:
 
 
 def test_weights_swapped_for_others_of_the_same_shape_are_refused(copy: Path) -> None:
-    (copy / "weights.safetensors").write_bytes(encode(small_model(seed=9).state_dict()))
+    (copy / "weights.safetensors").write_bytes(b"".join(encode(small_model(seed=9).state_dict())))
     with pytest.raises(InputError, match=r"not the weights that model\.json vouches for"):
         load_run(copy, build)
 
@@ -116,7 +115,7 @@ def _weights(**changes: torch.Tensor | None) -> dict[str, torch.Tensor]:
 def test_foreign_weights_are_refused_even_if_vouched_for(
     copy: Path, tensors: dict[str, torch.Tensor], says: str
 ) -> None:
-    _vouch(copy, encode(tensors))
+    _vouch(copy, b"".join(encode(tensors)))
     with pytest.raises(InputError, match=says):
         load_run(copy, build)
 
@@ -278,8 +277,11 @@ def test_a_sound_checkpoint_is_taken(copy: Path) -> None:
         (lambda: _checkpoint(Seen(val_loss=float("nan"))), "counters make no sense"),
         (lambda: _checkpoint(Seen(kept_epoch=2)), "counters and the best weights disagree"),
         (lambda: _checkpoint(best=True), "counters and the best weights disagree"),
-        (lambda: encode({f"model/{k}": v for k, v in small_model().state_dict().items()}), "counters"),
-        (lambda: encode({"model/rows": torch.zeros(60, 2)}), "'model/first.bias' is missing"),
+        (
+            lambda: b"".join(encode({f"model/{k}": v for k, v in small_model().state_dict().items()})),
+            "counters",
+        ),
+        (lambda: b"".join(encode({"model/rows": torch.zeros(60, 2)})), "'model/first.bias' is missing"),
         (lambda: b"", "damaged or not safetensors"),
     ],
 )

@@ -2,14 +2,14 @@
 
 import pytest
 
-from conjoint.data import load, make_split
+from conjoint.data import load_graph, make_split
 from conjoint.nn import zoo
 from conjoint.training import TrainConfig, evaluate, fit
 
 
 @pytest.mark.parametrize("model", ["cat-i-spectral+random", "cat-e-spectral+random"])
 def test_random_scores_end_with_little_weight(model: str) -> None:
-    data = load("cora", source="embedded")
+    data = load_graph("cora", source="embedded")
     split = make_split(data, "per-class", 0)
     sizes = {"features": data.x.size(1), "classes": 7, "num_nodes": data.num_nodes}
     made = zoo.build(model, **sizes, seed=0)

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from conjoint import storage
 from conjoint.errors import InputError, Interrupted, StorageError
 from conjoint.training import Fitted, TrainConfig, fit, load_run, resume_run, start_run
-from conjoint.training.runs import Run, folder, storage
+from conjoint.training.runs import Run
 from small_training import SPEC, build, same_weights, small_data, small_model, small_split
 
 CONFIG = TrainConfig(epochs=12, patience=0)
@@ -110,7 +111,7 @@ def test_a_run_goes_on_only_with_its_own_settings_graph_and_split(tmp_path: Path
         fit(model, data, split, replace(CONFIG, lr=0.02), run=run)
     with pytest.raises(InputError, match="another split"):
         fit(model, data, replace(split, train=split.train[1:]), CONFIG, run=run)
-    data.x = data.x + 1
+    data = data.changed(given_x=data.x + 1)
     with pytest.raises(InputError, match=r"another graph \(small\)"):
         fit(model, data, split, CONFIG, run=run)
 
@@ -173,7 +174,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: p
     def refuse(*args: Any, **options: Any) -> str:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(folder.tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr(os, "mkdir", refuse)
     with pytest.raises(StorageError, match=r"run: cannot write \(read-only file system\)"):
         new_run(tmp_path / "run")
 

@@ -4,7 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from conjoint.training.schedule import FLOOR, SCHEDULES, rate
+from conjoint.training.config import LEAST_SHARE, SCHEDULES, TrainConfig
+
+
+def rate(schedule: str, epoch: int, epochs: int, warmup: int) -> float:
+    """Share of the learning rate."""
+    return TrainConfig(schedule=schedule, epochs=epochs, warmup=warmup, lr=1.0).lr_at(epoch)
 
 
 @pytest.mark.parametrize("name", list(SCHEDULES))
@@ -12,7 +17,7 @@ def test_a_schedule_starts_at_one_and_never_rises_or_reaches_zero(name: str) -> 
     rates = [rate(name, epoch, 50, 0) for epoch in range(1, 51)]
     assert rates[0] == 1.0
     assert all(later <= earlier for earlier, later in pairwise(rates))
-    assert min(rates) >= FLOOR
+    assert min(rates) >= LEAST_SHARE
 
 
 def test_cosine_and_linear_are_halfway_in_the_middle() -> None:

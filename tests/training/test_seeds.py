@@ -1,14 +1,14 @@
-"""Several seeds: rows, spread, and what varies between them."""
+"""Several seeds: rows, estimates, and what varies between them."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from conjoint.data.splits import Split
 from conjoint.errors import InputError
+from conjoint.graph.splits import Split
 from conjoint.training import TrainConfig, evaluate, fit, fit_seeds
-from conjoint.training.seeds import spread
+from conjoint.training.seeds import estimate
 from small_training import small_data, small_model, small_split
 
 CONFIG = TrainConfig(epochs=10, patience=0)
@@ -16,16 +16,16 @@ CONFIG = TrainConfig(epochs=10, patience=0)
 
 def test_spread_of_a_textbook_sample() -> None:
     """Mean 3, variance 2.5, and t = 2.776 with four degrees of freedom."""
-    found = spread([1, 2, 3, 4, 5])
+    found = estimate([1, 2, 3, 4, 5])
     assert (found.mean, found.count) == (3.0, 5)
     assert found.std == pytest.approx(np.sqrt(2.5))
     assert found.ci95 == pytest.approx(2.776445 * np.sqrt(2.5 / 5), rel=1e-6)
 
 
 def test_one_value_has_no_spread_and_none_is_an_error() -> None:
-    assert spread([0.5]).std is None and spread([0.5]).ci95 is None and str(spread([0.5])) == "0.5000"
+    assert estimate([0.5]).std is None and estimate([0.5]).ci95 is None and str(estimate([0.5])) == "0.5000"
     with pytest.raises(InputError, match="at least one seed"):
-        spread([])
+        estimate([])
 
 
 def test_each_seed_gives_the_row_of_its_own_run() -> None:

@@ -7,7 +7,7 @@ import torch
 
 from conjoint.nn import zoo
 from conjoint.training import ModelSpec, TrainConfig, fit, load_run, predict_proba, start_run
-from conjoint.training.runs.tensors import shapes_of
+from conjoint.training.checkpoint import shapes_of
 from small_training import CLASSES, FEATURES, NODES, same_weights, small_data, small_split
 
 CONFIG = TrainConfig(epochs=3, patience=0)

@@ -1,89 +1,38 @@
-"""The command `conjoint`: one module per verb, nothing heavy imported before a verb runs."""
+"""The command `conjoint`: streams, exit codes, one-line errors. A verb is imported when it is called."""
 
 import argparse
 import difflib
 import os
 import sys
+import tomllib
 import warnings
 from collections.abc import Sequence
-from typing import TextIO
+from importlib import import_module
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any
 
 from .. import __version__
 from ..errors import ConjointError, InputError, Interrupted
-from ..printable import clean
-from . import (
-    cluster,
-    datasets,
-    describe,
-    diagnose,
-    doctor,
-    embed,
-    explain,
-    ingest,
-    plot,
-    predict,
-    report,
-    reproduce,
-    train,
-    tune,
-)
-from .parser import HelpFormatter, Parser
+from ..text import clean
+from .arguments import HelpFormatter, Parser
+from .verbs import VERBS
 
-VERBS = {
-    "train": train,
-    "tune": tune,
-    "predict": predict,
-    "embed": embed,
-    "cluster": cluster,
-    "explain": explain,
-    "plot": plot,
-    "ingest": ingest,
-    "describe": describe,
-    "diagnose": diagnose,
-    "datasets": datasets,
-    "doctor": doctor,
-    "reproduce": reproduce,
-    "report": report,
-}
-
-DESCRIPTION = """\
-Attention on graphs that listens to structure as well as features.
-
-Train a network on a graph whose nodes are partly labelled, then ask it for the
-classes of the others, for embeddings, clusters, and for its reasons."""
-
-EXAMPLES = """\
-start here:
-  conjoint train                        train on Cora, which comes with the package
-  conjoint train --edges e.csv --nodes n.csv --label topic
-                                        train on your own graph
-  conjoint predict runs/cora-gated-trust-1
-                                        classes of all nodes
-  conjoint VERB --help                  options and examples of one verb
-"""
+OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory", "bad_alloc")  # torch's words
 
 
 def make_parser() -> Parser:
-    parser = Parser(
-        prog="conjoint",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=HelpFormatter,
-        allow_abbrev=False,
-    )
+    told = tomllib.loads((Path(__file__).parent / "help.toml").read_text("utf-8"))
+
+    def about(name: str) -> dict[str, Any]:
+        texts = {"description": told[name]["description"], "epilog": told[name]["examples"]}
+        return {**texts, "formatter_class": HelpFormatter, "allow_abbrev": False}
+
+    parser = Parser(prog="conjoint", **about("conjoint"))
     parser.add_argument("--version", action="version", version=f"conjoint {__version__}")
     verbs = parser.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
-    for name, module in VERBS.items():
-        verb = verbs.add_parser(
-            name,
-            help=module.SUMMARY,
-            description=module.DESCRIPTION,
-            epilog=module.EXAMPLES,
-            formatter_class=HelpFormatter,
-            allow_abbrev=False,
-        )
-        module.add_arguments(verb)
-        verb.set_defaults(work=module.work)
+    for name, add_arguments in VERBS.items():
+        add_arguments(verbs.add_parser(name, help=told[name]["summary"], **about(name)))
     return parser
 
 
@@ -102,47 +51,37 @@ def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. 0: done; 2: a mistake the user can mend, in one line on stderr; 130: interrupted."""
     for stream in (sys.stdout, sys.stderr):
-        _never_fail_on_a_letter(stream)
+        if stream in (sys.__stdout__, sys.__stderr__) and isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a letter that the terminal lacks is no failure
     with warnings.catch_warnings():
-        warnings.showwarning = _one_line_warning
+        warnings.showwarning = _warn
         try:
             options = read_arguments(argv)
-            options.work(options)
+            import_module(f".{options.verb}", __name__).work(options)
             sys.stdout.flush()
         except Interrupted as stop:
             return _complain(str(stop), 130)
         except ConjointError as error:
-            return _complain(str(error), 2)
+            return _complain(str(error))
         except KeyboardInterrupt:
             return _complain("interrupted", 130)
-        except BrokenPipeError:
-            return _leave_quietly()
+        except BrokenPipeError:  # whoever read our output has gone, as in `conjoint datasets | head -1`
+            _close_stdout()
+            return 128 + 13
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             _close_stdout()
-            return _complain(f"{where}{(error.strerror or str(error)).lower()}; nothing more was written", 2)
+            return _complain(f"{where}{(error.strerror or str(error)).lower()}; nothing more was written")
         except (MemoryError, RuntimeError) as error:
-            if not _is_out_of_memory(error):
+            if not isinstance(error, MemoryError) and not any(words in str(error) for words in OUT_OF_MEMORY):
                 raise
-            return _complain("not enough memory; a smaller --hidden, fewer --heads or --batch needs less", 2)
+            return _complain("not enough memory; a smaller --hidden, fewer --heads or --batch needs less")
     return 0
 
 
-def _is_out_of_memory(error: Exception) -> bool:
-    """torch says so in a RuntimeError."""
-    said = ("allocate memory", "not enough memory", "out of memory", "bad_alloc")
-    return isinstance(error, MemoryError) or any(words in str(error) for words in said)
-
-
-def _complain(message: str, status: int) -> int:
+def _complain(message: str, status: int = 2) -> int:
     print(f"conjoint: {clean(message)}", file=sys.stderr)
     return status
-
-
-def _leave_quietly() -> int:
-    """Whoever read our output has gone, as in `conjoint datasets | head -1`."""
-    _close_stdout()
-    return 128 + 13
 
 
 def _close_stdout() -> None:
@@ -153,10 +92,5 @@ def _close_stdout() -> None:
         os.close(nowhere)
 
 
-def _never_fail_on_a_letter(stream: TextIO) -> None:
-    if stream in (sys.__stdout__, sys.__stderr__) and hasattr(stream, "reconfigure"):
-        stream.reconfigure(errors="backslashreplace")
-
-
-def _one_line_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"conjoint: warning: {clean(message)}", file=sys.stderr)
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    _complain(f"warning: {message}")

@@ -1,80 +1,34 @@
 """conjoint diagnose: which interventions know something about a graph, before anything is trained."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
 
-from .parser import add_output_options
-from .train import add_data_options, add_split_options
+import torch
 
-if TYPE_CHECKING:
-    from ..evaluation.diagnosis import Diagnosis
-
-SUMMARY = "which interventions know something about a graph, before training"
-DESCRIPTION = """\
-Look at a graph before training: degrees, how often edges join nodes of one class, what share
-of the edges may be random, and for each intervention how well its score tells edges within a
-class from edges between classes (AUC: 0.5 = not at all, 1 = always; with a 95% interval).
-
-Only the labels of the training part are used, so validation and test nodes stay unseen;
---labels known adds those of the validation part. Ends with a recommendation."""
-
-EXAMPLES = """\
-examples:
-  conjoint diagnose                            the Cora that comes with the package
-  conjoint diagnose pubmed --data ~/graphs --split public --plot pubmed.png
-  conjoint diagnose --edges links.csv --nodes people.csv --label team --labels known
-  conjoint diagnose --json
-"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("dataset", nargs="?", metavar="NAME", help="a benchmark, as in `conjoint train`")
-    add_data_options(parser)
-    add_split_options(parser)
-    parser.add_argument(
-        "--labels", choices=("train", "known"), default="train", help="train (default), or also validation"
-    )
-    parser.add_argument("--plot", metavar="FILE", help="draw it into a .png, .svg or .pdf")
-    parser.set_defaults(config=None)
-    add_output_options(parser)
+from ..evaluation.plots.diagnosis import diagnosis_figure
+from ..selection.diagnosis import Diagnosis, advice, diagnose, shortlist
+from ..selection.learner import split_of
+from ..text import clean
+from .opening import graph_of
+from .output import PICTURES, answer, must_be_writable, table
+from .plan import plan_from
+from .plot import write_picture
 
 
 def work(options: argparse.Namespace) -> None:
-    from pathlib import Path
-
-    import torch
-
-    from ..evaluation.advice import advice, shortlist
-    from ..evaluation.diagnosis import diagnose
-    from ..evaluation.plots.diagnosis import diagnosis_figure
-    from ..evaluation.plots.style import picture
-    from ..training.runs.storage import write_atomically
-    from .files import PICTURES, must_be_writable
-    from .graph import load_graph, split_of
-    from .plan import plan_from
-    from .terminal import clean, print_json
-
-    if options.plot:
-        must_be_writable("--plot", options.plot, PICTURES)
+    must_be_writable("--plot", options.plot, PICTURES)
     plan = plan_from(options)
-    data = load_graph(plan)
+    data = graph_of(plan)
     split = split_of(data, plan.split, plan.seeds[0])
     labelled = split.train if options.labels == "train" else torch.cat([split.train, split.val])
     found = diagnose(data, labelled)
     if options.plot:
-        path = Path(options.plot)
-        write_atomically(path, picture(diagnosis_figure(found), path.suffix[1:].lower()))
-    if options.json:
-        print_json(
-            {"graph": data.name, **found.to_dict(), "advice": advice(found), "shortlist": shortlist(found)}
-        )
-        return
-    print(clean(data.name) + ": " + _facts(found) + "\n")
-    print(evidence_table(found))
-    print("\n" + "\n".join(advice(found)))
+        write_picture(options.plot, diagnosis_figure(found))
+    advised = advice(found)
+    document = {"graph": data.name, **found.to_dict(), "advice": advised, "shortlist": shortlist(found)}
+    answer(options, document, f"{clean(data.name)}: {_facts(found)}\n", _evidence(found), "", *advised)
 
 
-def _facts(found: "Diagnosis") -> str:
+def _facts(found: Diagnosis) -> str:
     degree = found.degree
     return (
         f"{found.nodes} nodes, {found.edges} edges; degree {degree['mean']:.1f} on average, "
@@ -83,17 +37,15 @@ def _facts(found: "Diagnosis") -> str:
     )
 
 
-def evidence_table(found: "Diagnosis") -> str:
-    from .terminal import table
-
-    lines: list[dict[str, Any]] = []
-    for one in found.evidence:
-        words = (
-            ("-", "-")
-            if one.auc is None
-            else (f"{one.auc.value:.3f}", f"{one.auc.low:.3f} to {one.auc.high:.3f}")
-        )
-        says = "knows the classes" if one.knows else ""
-        lines.append({"intervention": one.name, "AUC": words[0], "95% interval": words[1], "says": says})
-        lines[-1]["score"] = one.about
-    return table(lines, right=("AUC",))
+def _evidence(found: Diagnosis) -> str:
+    rows = [
+        {
+            "intervention": one.name,
+            "AUC": "-" if one.auc is None else f"{one.auc.value:.3f}",
+            "95% interval": "-" if one.auc is None else f"{one.auc.low:.3f} to {one.auc.high:.3f}",
+            "says": "knows the classes" if one.knows else "",
+            "score": one.about,
+        }
+        for one in found.evidence
+    ]
+    return table(rows, right=("AUC",))

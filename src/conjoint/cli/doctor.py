@@ -2,55 +2,25 @@
 
 import argparse
 import os
+import platform
+import sys
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from .parser import add_output_options
+import torch
 
-SUMMARY = "what is installed and in use: versions, kernels, threads, folders"
-DESCRIPTION = """\
-Show what this installation runs on: versions, whether the compiled kernels are in use
-(and if not, why and what to do), threads, memory, devices, and the folders for data.
-Attach its output when you report a problem."""
-
-EXAMPLES = """\
-examples:
-  conjoint doctor
-  conjoint doctor --json
-  CONJOINT_KERNELS=0 conjoint doctor      as it would be without the kernels
-"""
+from .. import __version__
+from ..data.folders import VARIABLE, cache_folder
+from ..kernels import status
+from .output import answer, table
 
 PACKAGES = ("torch", "torch-geometric", "numpy", "scipy", "scikit-learn", "polars", "safetensors")
 OPTIONAL = ("gensim", "networkx", "pandas")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_output_options(parser)
-
-
 def work(options: argparse.Namespace) -> None:
-    from .terminal import print_json, table
-
-    facts = examine()
-    if options.json:
-        print_json(facts)
-        return
-    rows = [{"what": name, "found": _shown(value)} for name, value in _flat(facts)]
-    print(table(rows))
-
-
-def examine() -> dict[str, Any]:
-    import platform
-    import sys
-
-    import torch
-
-    from .. import __version__
-    from ..data.folders import VARIABLE, cache_folder
-    from ..kernels import status
-
-    devices = ["cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]
-    return {
+    facts = {
         "conjoint": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -59,10 +29,11 @@ def examine() -> dict[str, Any]:
         "kernels": status(),
         "cores": os.cpu_count(),
         "memory_gib": _memory_gib(),
-        "devices": devices,
+        "devices": ["cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))],
         VARIABLE: os.environ.get(VARIABLE),
         "cache": str(cache_folder()),
     }
+    answer(options, facts, table([{"what": name, "found": _shown(value)} for name, value in _flat(facts)]))
 
 
 def _version(package: str) -> str | None:
@@ -79,16 +50,12 @@ def _memory_gib() -> float | None:
         return None
 
 
-def _flat(facts: dict[str, Any]) -> list[tuple[str, Any]]:
-    out: list[tuple[str, Any]] = []
+def _flat(facts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in facts.items():
-        if name == "packages":
-            out += value.items()
-        elif isinstance(value, dict):
-            out += [(f"{name}: {key}", inner) for key, inner in value.items()]
+        if isinstance(value, dict):
+            yield from _flat(value, "" if name == "packages" else f"{name}: ")
         else:
-            out.append((name, value))
-    return out
+            yield prefix + name, value
 
 
 def _shown(value: Any) -> str:

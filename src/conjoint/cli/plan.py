@@ -8,48 +8,37 @@ import argparse
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from .. import recommended
+from .. import defaults
 from ..errors import InputError
-from .kinds import KINDS, check_kinds
+from ..nn.zoo import settings_of
+from ..selection.setting import AUTO, Setting, make_setting
+from ..training.config import TrainConfig
+from ..training.ranks import launched
+from .arguments import KINDS, check_kinds
 
 SECTIONS = ("data", "split", "model", "train", "batch")
 MODEL_ALIASES = {"cat": "cat-i-mf", "cat-i": "cat-i-mf", "cat-e": "cat-e-mf"}
-VARIANTS: dict[str, dict[str, Any]] = {
-    "ogbn-arxiv": {
-        "hidden": 256,
-        "heads": 3,
-        "out_heads": 3,
-        "residual": True,
-        "norm": "batch",
-        "bias": "output",
-        "per_head": False,
-    }
-}
 
 
 @dataclass(frozen=True)
 class Plan:
+    setting: Setting
     data: Mapping[str, Any] = field(default_factory=dict)
     split: Mapping[str, Any] = field(default_factory=dict)
-    model: Mapping[str, Any] = field(default_factory=dict)
-    train: Mapping[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = (0,)
-    batch: Mapping[str, Any] = field(default_factory=dict)
-    recommended: bool = False  # nobody named a network
 
     def origin(self) -> dict[str, Any]:
-        """Everything but `train`, which the run folder keeps by itself."""
-        batch = {"batch": dict(self.batch)} if self.batch else {}
+        """Everything but the settings of training, which the run folder keeps by itself."""
         return {
             "data": dict(self.data),
             "split": dict(self.split),
-            "model": dict(self.model),
+            "model": {"name": self.setting.model, **self.setting.settings},
             "seeds": list(self.seeds),
-            **batch,
+            **({"batch": dict(self.setting.batch)} if self.setting.batch else {}),
         }
 
 
@@ -67,33 +56,34 @@ def plan_from(options: argparse.Namespace) -> Plan:
         batch["fanout"] = fanout_of(given["fanout"])
     if "consistency" in given:
         train["consistency"] = consistency_settings(given["consistency"])
-    named = given.get("model") or model.get("name")
+    chosen: dict[str, Any] = {name: given.get(name) for name in ("intervention", "strategy")}
+    configured = None if "intervention" in given else model.get("name")
+    named = given.get("model") or configured
+    model = {key: value for key, value in model.items() if key != "name"} | model_settings(given)
     # Only where a network may be named is there one to recommend: a search has its own.
-    unnamed = named is None and hasattr(options, "model") and not _asks_for_attention(given, data, batch)
-    if unnamed:
-        named, train = recommended.MODEL, {**recommended.TRAIN, **train}
-    name = model_name(named or recommended.FALLBACK)
-    model = {**model, "name": name, **model_settings(given)}
+    in_parts = launched() or "folder" in data or not hasattr(options, "model")
+
+    def setting() -> Setting:
+        name = None if named is None else model_name(named)
+        parts: dict[str, Any] = {"settings": model, "train": train, "batch": batch, "in_parts": in_parts}
+        return make_setting(name, **chosen, **parts, typed="--{}")
+
     for key, value in map(assignment, given.get("set", [])):
-        _place(key, value, name, model, train)
+        _place(key, value, setting().model, model, train)
+    made = setting()
     seeds = _seeds(given, parts.get("seeds"), train, data)
-    return Plan(_absolute(data), split, model, train, seeds, batch, recommended=unnamed)
-
-
-def _asks_for_attention(given: Mapping[str, Any], data: Mapping[str, Any], batch: Mapping[str, Any]) -> bool:
-    """Whether something is wanted that the recommended network cannot do: heads, V, or parts of a graph."""
-    from ..scale.ranks import launched
-
-    batches = any(name != "kind" for name in batch) or batch.get("kind", "auto") not in ("auto", "full")
-    return batches or launched() or "folder" in data or any(name in given for name in OF_ATTENTION)
-
-
-OF_ATTENTION = ("intervention", "heads", "out_heads", "layers", "variant", "penalty_weight")
+    if made.undecided == AUTO and split.get("resplit"):
+        raise InputError(
+            "--resplit: --intervention auto chooses by one split's validation nodes; leave it out"
+        )
+    if split.get("resplit"):  # a seed's validation nodes are another's test nodes: nobody is asked
+        made = replace(made, undecided=None)
+    return Plan(made, _absolute(data), split, seeds)
 
 
 def model_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """What --variant and the options for single settings say about the network."""
-    settings = dict(VARIANTS[given["variant"]]) if "variant" in given else {}
+    settings = dict(defaults.VARIANTS[given["variant"]]) if "variant" in given else {}
     _take(settings, given, MODEL_OPTIONS)
     return settings
 
@@ -214,27 +204,7 @@ def consistency_settings(text: str) -> dict[str, Any]:
         ) from None
 
 
-def check_settings(name: str, settings: Mapping[str, Any]) -> None:
-    """Each setting exists and is of its kind, told before anything is loaded or built."""
-    from ..nn.zoo import settings_of
-
-    known = settings_of(name)
-    for key, value in settings.items():
-        if key not in known:
-            raise InputError(f"{key}={value!r}: {name} has no such setting; it has {', '.join(known)}")
-        usual = known[key]
-        kind = (int, float) if usual is None or isinstance(usual, float) else (type(usual),)
-        wrong = not isinstance(value, kind) or (isinstance(value, bool) and bool not in kind)
-        if wrong and not (usual is None and value is None):
-            raise InputError(f"{key}={value!r}: expected a value like {usual!r}")
-
-
 def _place(key: str, value: Any, name: str, model: dict[str, Any], train: dict[str, Any]) -> None:
-    from dataclasses import fields
-
-    from ..nn.zoo import settings_of
-    from ..training.config import TrainConfig
-
     if key in settings_of(name):
         model[key] = value
     elif key in (known := [entry.name for entry in fields(TrainConfig)]):
@@ -299,13 +269,10 @@ def _seeds(
         ):
             raise InputError(f"seeds = {configured!r}: write a list of whole numbers, for example [0, 1, 2]")
         return tuple(configured)
-    usual = 1 if "seed" in given or "folder" in data else DEFAULT_SEEDS
+    usual = 1 if "seed" in given or "folder" in data else defaults.SEEDS
     first, count = train.get("seed", 0), given.get("seeds", usual)
     if count < 1:
         raise InputError(f"--seeds {count}: train with 1 seed or more")
     if type(first) is not int:
         raise InputError(f"seed = {first!r}: a seed is a whole number, 0 or more")
     return tuple(range(first, first + count))
-
-
-DEFAULT_SEEDS = 3

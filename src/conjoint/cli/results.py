@@ -4,88 +4,61 @@ import argparse
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from torch_geometric.data import Data
 
-from ..data import write_table
-from ..data.splits import Split
-from ..training import Fitted, Run, predict_proba, summarise
-from ..training.seeds import Spread
-from .auto import choice_text
-from .terminal import clean, print_json, share, table
-
-if TYPE_CHECKING:
-    from ..evaluation.trials import Choice
+from .. import defaults
+from ..graph.graph import Graph
+from ..graph.splits import Split
+from ..selection.choose import Choice
+from ..selection.learner import Trained
+from ..training import Run, summarise
+from ..training.predictions import table_in_pieces
+from ..training.seeds import Estimate
+from .output import clean, print_json, share, table
+from .plot import draw
 
 SHOWN = {"val_accuracy": "validation", "test_accuracy": "test", "all_accuracy": "all nodes"}
+RESULT, CHOICE = "result.json", "choice.json"
+DOUBT = "Many edges join nodes no more alike than random pairs, be it the edges' fault or the features'."
+GATE = "Whether each feature should have a weight of its own depends on the graph."
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    run: Run
-    fitted: Fitted
-    split: Split
-    row: dict[str, Any]
-
-
-def keep_results(trained: Trained, data: Data, plots: bool) -> None:
-    """The result row, the predictions and the pictures, into the run folder."""
-    run, fitted = trained.run, trained.fitted
-    run.write("result.json", (json.dumps(trained.row, indent=1, allow_nan=False) + "\n").encode())
-    probabilities = predict_proba(fitted.model, data, fitted.config).cpu().numpy()
-    columns = prediction_columns(probabilities, data, list(run.sidecar.class_names), trained.split)
-    write_table(run.path / "predictions.csv", columns)
+def keep_results(run: Run, trained: Trained, plots: bool, ranks: int = 1) -> None:
+    """The predictions, the row of results and the pictures, into the run folder."""
+    predicted = []
+    with table_in_pieces(run.path / "predictions.csv") as append:
+        for nodes, shares in trained.pieces():
+            append(trained.columns(nodes, shares))
+            predicted.append(shares.argmax(axis=1))
+    row = {"dataset": trained.graph.name, "model": run.spec.name, **trained.row(np.concatenate(predicted))}
+    row |= {"ranks": ranks} if trained.batch is not None else {}
+    run.write(RESULT, (json.dumps(row, indent=1, allow_nan=False) + "\n").encode())
     if plots:
-        from .plot import draw
-
-        draw(run, fitted.model, data, trained.split)
-
-
-def prediction_columns(
-    probabilities: np.ndarray, data: Data, class_names: Sequence[str], split: Split
-) -> dict[str, Any]:
-    """id, part (train, val, test or nothing), label, predicted class and how sure the network is of it."""
-    names = np.array([*class_names, ""])  # label -1 takes the last: unlabelled
-    guess = probabilities.argmax(axis=1)
-    return {
-        "id": np.asarray(data.node_ids),
-        "part": parts_of(split, len(probabilities)),
-        "label": names[data.y.cpu().numpy()],
-        "predicted": names[guess],
-        "probability": probabilities.max(axis=1),
-    }
-
-
-def parts_of(split: Split, nodes: int) -> np.ndarray:
-    parts = np.full(nodes, "", dtype="<U5")
-    for name, index in (("test", split.reveal_test()), ("val", split.val), ("train", split.train)):
-        parts[index.cpu().numpy()] = name
-    return parts
+        draw(run, trained)
 
 
 def report(
-    trained: Sequence[Trained],
-    data: Data,
+    done: Sequence[tuple[Run, Trained]],
+    graph: Graph,
     out: Path,
     options: argparse.Namespace,
-    choice: "Choice | None" = None,
+    choice: Choice | None = None,
 ) -> None:
     """What came out, and how the model was chosen if that was left to validation."""
-    rows = [{**one.row, "run": str(one.run.path)} for one in trained]
+    rows = [{**json.loads((run.path / RESULT).read_text()), "run": str(run.path)} for run, _ in done]
     summary = summarise(rows)
     if options.json:
-        spreads = {name: vars(spread) for name, spread in summary.spread.items()}
+        estimates = {name: vars(found) for name, found in summary.estimates.items()}
         chosen = {} if choice is None else {"choice": choice.to_dict()}
-        print_json({"out": str(out), "rows": rows, "summary": spreads, **chosen})
+        print_json({"out": str(out), "rows": rows, "summary": estimates, **chosen})
         return
     first = rows[0]
     if choice is not None:
         print(choice_text(choice))
-    print(_headline(first, data, trained[0].split))
+    print(_headline(first, graph, done[0][1].split))
     shown = [_shown(row) for row in rows]
     if len(rows) > 1:
         shown.append({"seed": "mean ± 95% CI", **{SHOWN[name]: _bar(summary[name]) for name in SHOWN}})
@@ -94,10 +67,29 @@ def report(
     if first["saw_test"]:
         print("Rule 'release' chose the epoch by test accuracy: the test column estimates nothing.")
     if not options.quiet:
-        print(_next_commands(out, data))
+        print(_next_commands(out, graph))
 
 
-def _headline(row: dict[str, Any], data: Data, split: Split) -> str:
+def choice_text(choice: Choice) -> str:
+    """Every candidate with how often it was trained, best first."""
+    standing = {name: choice.standing(name) for name in choice.candidates}
+    order = sorted(standing, key=lambda name: (-standing[name][0], -standing[name][1], standing[name][2]))
+    order = [choice.model, *(name for name in order if name != choice.model)]
+    lines: list[dict[str, Any]] = []
+    for name in order:
+        trainings, accuracy, loss = standing[name]
+        lines.append(
+            {"candidate": name, "trainings": trainings, "validation": share(accuracy), "loss": f"{loss:.3f}"}
+        )
+    if choice.diagnosis is not None:
+        head = f"--intervention auto chose {choice.model}; validation nodes alone were asked:"
+    else:
+        why = DOUBT if choice.candidates == defaults.IF_DOUBTED else GATE
+        head = f"{why} Validation nodes chose {choice.model}:"
+    return f"{head}\n\n{table(lines, right=('trainings', 'validation', 'loss'))}\n"
+
+
+def _headline(row: dict[str, Any], data: Graph, split: Split) -> str:
     train, val, test = split.sizes
     return (
         f"{row['model']} on {clean(data.name)}: {data.num_nodes} nodes, {row['parameters']} parameters; "
@@ -115,11 +107,11 @@ def _shown(row: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _bar(spread: Spread) -> str:
-    return f"{100 * spread.mean:.1f} ± {100 * (spread.ci95 or 0.0):.1f}%"
+def _bar(found: Estimate) -> str:
+    return f"{100 * found.mean:.1f} ± {100 * (found.ci95 or 0.0):.1f}%"
 
 
-def _next_commands(out: Path, data: Data) -> str:
+def _next_commands(out: Path, data: Graph) -> str:
     run, node = clean(shlex.quote(str(out))), clean(shlex.quote(str(data.node_ids[0])))
     commands = {
         f"conjoint predict {run} --out predictions.csv": "classes and probabilities of all nodes",

@@ -1,243 +1,213 @@
-"""conjoint train: from a graph to a trained network in a run folder."""
+"""conjoint train: one run folder per seed, each evaluated, then a summary of all."""
 
 import argparse
+import itertools
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from ..recommended import TRAIN as BEST
-from .parser import add_output_options, whole_number
-from .plan import DEFAULT_SEEDS, VARIANTS
-
-SUMMARY = "train a network on a benchmark or on your own graph"
-DESCRIPTION = f"""\
-Train a network on a graph and keep it in a run folder.
-
-Without arguments: the recommended setting on Cora, which comes with the package, with
-{DEFAULT_SEEDS} seeds so that the result has an error bar. It lets features walk over edges that can
-be trusted (spread-trust) and trains unlabelled nodes to agree with themselves. First,
-validation nodes are asked whether a weight for each feature helps (gated-trust) or, where
-many edges look random, whether to take all edges for equal (spread-zero). That takes two
-more trainings; --resplit leaves it out.
---model names another network, trained as in the paper: --model cat-i-mf is the paper's own.
-Your own graph needs an edge table and a node table with a label column; nodes without
-a label are what the network will predict. Ctrl-C stops after the epoch; the run goes
-on with --resume and ends with the same bits as if it had never stopped."""
-
-EXAMPLES = """\
-examples:
-  conjoint train
-  conjoint train pubmed --model cat-e-sc --split public --data ~/graphs
-  conjoint train --edges links.csv --nodes people.csv --label team --out runs/teams
-  conjoint train --edges links.tsv.gz --nodes people.parquet --label team --features spectral:64
-  conjoint train citeseer --data FOLDER --consistency passes=4,sample=512
-  conjoint train --intervention auto          validation chooses one among several
-  conjoint train --intervention smooth --strategy explicit
-  conjoint train cora --set clip=1.0 --set schedule=cosine --json
-  conjoint train --resume runs/teams
-  conjoint train papers/ --batch neighbours --fanout 10,5 --out runs/papers
-  torchrun --nproc-per-node 4 -m conjoint train papers/ --batch clusters --out runs/papers
-
-`conjoint describe` lists the models, `conjoint datasets` the benchmarks.
-"""
+from ..errors import InputError, Interrupted
+from ..graph.graph import Graph
+from ..graph.splits import Split
+from ..selection.choose import Choice, Trial, Watch
+from ..selection.learner import IN_BATCHES, Trained, decide, settle, spec_of, split_of, train_one
+from ..selection.setting import Setting
+from ..storage import write_atomically
+from ..training import Ranks, Run, config_to, connected, resume_run, start_run
+from ..training.batch_steps import check_batches
+from ..training.config import batch_config_from
+from ..training.memory import USABLE, available_memory
+from ..training.ranks import DEFAULT_TIMEOUT, launched, own_device, restarted
+from ..training.sampling import metis_bytes
+from .opening import check_graph, device_named, graph_of, plan_of_run, seed_folders
+from .output import clean, progress, say, share
+from .plan import Plan, plan_from
+from .results import CHOICE, keep_results, report
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "dataset",
-        nargs="?",
-        metavar="NAME|FOLDER",
-        help="a benchmark (cora, citeseer, pubmed, coauthor-cs, ogbn-arxiv) or a folder of `conjoint ingest`",
-    )
-    add_data_options(parser)
-    add_split_options(parser)
-    add_model_options(parser)
-    _add_training_options(parser)
-    _add_batch_options(parser)
-    run = parser.add_argument_group("the run")
-    run.add_argument("--out", metavar="FOLDER", help="where to keep the run; default runs/<data>-<model>-<n>")
-    run.add_argument("--resume", metavar="FOLDER", help="go on with a run that was interrupted")
-    run.add_argument("--config", metavar="FILE", help="settings in TOML, or config.toml of an earlier run")
-    run.add_argument("--no-plots", action="store_true", help="leave the pictures out of the run folder")
-    run.add_argument("--device", default="cpu", help="cpu (default), cuda, cuda:1, ...")
-    add_output_options(parser)
+@dataclass(frozen=True, eq=False)
+class Session:
+    """A plan, its graph, the folder that all of its runs share, and the processes that take part."""
 
+    plan: Plan
+    graph: Graph
+    out: Path
+    options: argparse.Namespace
+    ranks: Ranks
+    choice: Choice | None = None  # how its model was chosen, if that was left to us
 
-def add_data_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("the graph")
-    group.add_argument("--data", metavar="FOLDER", help="folder with a benchmark's raw files")
-    group.add_argument("--edition", help="which copy of a benchmark: embedded, planetoid, release")
-    group.add_argument("--edges", metavar="FILE", help="your edges: .csv, .tsv, .parquet, .npz, .graphml")
-    group.add_argument("--nodes", metavar="FILE", help="your nodes, one row each: .csv, .tsv, .parquet")
-    for option, says in COLUMNS.items():
-        group.add_argument(option, metavar="COLUMN", help=says)
-    for option, says in COLUMN_LISTS.items():
-        group.add_argument(option, metavar="COLUMN", nargs="+", help=says)
-    group.add_argument(
-        "--drop-unknown", action="store_true", default=None, help="skip edges to unknown nodes"
-    )
-    group.add_argument(
-        "--features", metavar="KIND:SIZE", help="features made from the edges: spectral:128, degree:32"
-    )
-
-
-COLUMNS = {
-    "--label": "the column with the class; empty cells are to be predicted",
-    "--id": "the column with the node's id",
-    "--source-column": "the column with the edge's first end",
-    "--target-column": "the column with the edge's second end",
-    "--weight": "the column with the edge's weight",
-    "--time": "the column with the node's time, for --split time",
-    "--split-column": "the column that says train, val or test",
-}
-COLUMN_LISTS = {
-    "--text": "columns to read as words",
-    "--categorical": "columns to read as categories",
-    "--ignore": "columns to leave out",
-}
-
-
-def add_split_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("the split")
-    group.add_argument("--split", metavar="RULE", help="per-class, public, released, fraction, time or given")
-    group.add_argument("--split-seed", type=whole_number, metavar="S", help="which random split; default 0")
-    group.add_argument("--resplit", action="store_true", default=None, help="a new split for each seed")
-    for option, says in SPLIT_SIZES.items():
-        group.add_argument(option, type=whole_number, metavar="N", help=says)
-    for option, says in SPLIT_SHARES.items():
-        group.add_argument(option, type=float, metavar="X", help=says)
-
-
-SPLIT_SIZES = {
-    "--train-per-class": "per-class: training nodes of each class; default 20",
-    "--num-val": "per-class: validation nodes; default 500",
-    "--num-test": "per-class: test nodes; default 1000",
-}
-SPLIT_SHARES = {
-    "--train-share": "fraction: share of training nodes; default 0.6",
-    "--val-share": "fraction: share of validation nodes; default 0.2",
-    "--train-until": "time: the last time to train on",
-    "--val-until": "time: the last time to validate on",
-}
-
-
-def add_model_options(parser: argparse.ArgumentParser, named: bool = True) -> None:
-    group = parser.add_argument_group("the network")
-    if named:
-        group.add_argument(
-            "--model",
-            metavar="NAME",
-            help="cat-i-mf, cat-e-sc, gat, gcn, ...; default: the recommended setting",
-        )
-        group.add_argument(
-            "--intervention",
-            metavar="NAME",
-            help="in place of --model: mf, sc, smooth, spectral, ..., or auto to have validation choose",
-        )
-        group.add_argument(
-            "--strategy", choices=("implicit", "explicit"), help="with --intervention; default implicit"
-        )
-    group.add_argument("--hidden", type=whole_number, metavar="N", help="units of each head")
-    group.add_argument("--heads", type=whole_number, metavar="N", help="attention heads of the hidden layers")
-    group.add_argument(
-        "--out-heads", type=whole_number, metavar="N", help="attention heads of the output layer"
-    )
-    group.add_argument("--layers", type=whole_number, metavar="N", help="number of layers")
-    group.add_argument(
-        "--rank", type=whole_number, metavar="N", help="columns of V; default: number of classes"
-    )
-    group.add_argument("--dropout", type=float, metavar="P", help="share of units dropped in training")
-    group.add_argument("--variant", choices=sorted(VARIANTS), help="the paper's network for that graph")
-    group.add_argument(
-        "--set", action="append", metavar="KEY=VALUE", help="any other setting of the network or of training"
-    )
-
-
-def _add_training_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("training")
-    group.add_argument(
-        "--seed", type=whole_number, metavar="S", help="decides every random choice; default 0"
-    )
-    group.add_argument(
-        "--seeds",
-        type=whole_number,
-        metavar="N",
-        help=f"train N times, from --seed on; default {DEFAULT_SEEDS}",
-    )
-    group.add_argument(
-        "--epochs",
-        type=whole_number,
-        metavar="N",
-        help=f"at most so many; default 1500, recommended {BEST['epochs']}",
-    )
-    group.add_argument("--patience", type=whole_number, metavar="N", help="epochs without progress; 0 = all")
-    group.add_argument(
-        "--lr", type=float, metavar="X", help=f"Adam's learning rate; default 0.01, recommended {BEST['lr']}"
-    )
-    group.add_argument("--weight-decay", type=float, metavar="X", help="default 0.0005")
-    group.add_argument(
-        "--lambda",
-        type=float,
-        metavar="X",
-        dest="penalty_weight",
-        help="weight of the structural loss; default 0.01",
-    )
-    group.add_argument(
-        "--consistency",
-        nargs="?",
-        const="",
-        metavar="KEY=VALUE,...",
-        help="train unlabelled nodes to agree with themselves; for example passes=4,weight=1,temperature=0.5 "
-        "(passes=1,weight=0: not at all)",
-    )
-    group.add_argument(
-        "--rule",
-        metavar="NAME",
-        help=f"epoch to keep: val-loss (default), val-accuracy, gat, release; recommended {BEST['rule']}",
-    )
-    group.add_argument(
-        "--see-test",
-        action="store_true",
-        default=None,
-        help="allow --rule release, which looks at test nodes",
-    )
-
-
-def _add_batch_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("graphs larger than memory, and many processes (docs/scale.md)")
-    group.add_argument(
-        "--batch",
-        choices=("auto", "full", "field", "clusters", "neighbours"),
-        help="what a step computes; default auto: by the memory that it takes and that there is",
-    )
-    group.add_argument(
-        "--batch-size", type=whole_number, metavar="N", help="nodes of a cluster batch, or training nodes"
-    )
-    group.add_argument(
-        "--joined", type=whole_number, metavar="N", help="clusters joined in a batch; default 10"
-    )
-    group.add_argument(
-        "--fanout", metavar="N,N", help="neighbours heard per hop, nearest first; default 10,10"
-    )
-    group.add_argument(
-        "--batches-per-step",
-        type=whole_number,
-        metavar="N",
-        help="batches averaged for one step; the number of processes must divide it; default: that number",
-    )
-    group.add_argument(
-        "--workers",
-        type=whole_number,
-        default=0,
-        metavar="N",
-        help="processes that prepare batches; default 0",
-    )
-    group.add_argument(
-        "--save-every", type=float, metavar="S", help="seconds between checkpoints; default 10"
-    )
-    group.add_argument(
-        "--timeout", type=float, metavar="S", help="give up on a process that is silent so long; default 600"
-    )
+    def folder(self, seed: int) -> Path:
+        return self.out if len(self.plan.seeds) == 1 else self.out / f"seed-{seed}"
 
 
 def work(options: argparse.Namespace) -> None:
-    from .session import resume, start
-
     (resume if options.resume else start)(options)
+
+
+def start(options: argparse.Namespace) -> None:
+    """Train a new run; or go on with it, if the launcher has started the ranks again."""
+    plan = plan_from(options)
+    device_named(options.device)
+    out = Path(options.out) if options.out else None
+    if launched() and out is None:
+        raise InputError(
+            "--out is missing: ranks that are started again must find the run that they go on with"
+        )
+    if out is not None and not launched():  # of several ranks, the first makes the folder
+        _must_be_free(out)
+    with _ranks(options) as ranks:
+        graph = _same_graph(plan, ranks)
+        if launched():
+            plan = replace(plan, setting=_in_batches(plan, graph, ranks))
+            choice = None
+        else:
+            split = split_of(graph, plan.split, plan.seeds[0])
+            setting, told = settle(plan.setting, graph, split)
+            if told is not None and not (options.quiet or options.json):
+                say(f"{clean(graph.name)}: {told}")
+            shown: dict[str, Any] = {"on_trial": _teller(options), "watch": _watch(graph, options)}
+            setting, choice = decide(setting, graph, split, plan.seeds[0], **shown)
+            plan = replace(plan, setting=setting)
+        session = Session(plan, graph, out or _next_free(graph, plan), options, ranks, choice)
+        _train_all(session, restarted() and session.out.exists())
+
+
+def resume(options: argparse.Namespace) -> None:
+    """Every seed that the run was started with: finished ones are read, the rest is trained."""
+    changed = [name for name in NOT_WITH_RESUME if getattr(options, name, None) is not None]
+    if changed:
+        option = "--" + changed[0].replace("_", "-") if changed[0] != "dataset" else options.dataset
+        raise InputError(f"--resume goes on with the run's own settings; leave out {option}")
+    device_named(options.device)
+    out = Path(options.resume)
+    folders = seed_folders(out)
+    plan = plan_of_run(resume_run(folders[0]), options)
+    if folders == [out]:  # one run, or one seed of several
+        plan = replace(plan, seeds=(resume_run(out).config.seed,))
+    with _ranks(options) as ranks:
+        _train_all(Session(plan, _same_graph(plan, ranks), out, options, ranks), True)
+
+
+NOT_WITH_RESUME = (
+    *("dataset", "out", "config", "model", "intervention", "strategy", "set", "epochs", "lr"),
+    *("seed", "seeds", "split", "variant"),
+)
+
+
+def _ranks(options: argparse.Namespace) -> AbstractContextManager[Ranks]:
+    options.device = own_device(options.device)
+    return connected(options.device, options.timeout or DEFAULT_TIMEOUT)
+
+
+def _same_graph(plan: Plan, ranks: Ranks) -> Graph:
+    with ranks.shared_errors():
+        graph = graph_of(plan)
+    if ranks.world > 1:
+        first = ranks.broadcast(graph.fingerprint)
+        with ranks.shared_errors():
+            if graph.fingerprint != first:
+                where = graph.folder or graph.name
+                raise InputError(f"{where}: another graph than that of rank 0; copy it anew")
+    return graph
+
+
+def _in_batches(plan: Plan, graph: Graph, ranks: Ranks) -> Setting:
+    """Several ranks share batches: of the kind that was asked for, or that memory allows."""
+    kind = plan.setting.batch.get("kind", "auto")
+    if kind == "auto":
+        fits = metis_bytes(graph.num_nodes, graph.num_edges) < USABLE * available_memory()
+        kind = ranks.broadcast("clusters" if fits else "neighbours")
+    if kind not in IN_BATCHES:
+        raise InputError(f"--batch {kind}: several ranks share batches; use clusters or neighbours")
+    batch = batch_config_from({"per_step": ranks.world, **plan.setting.batch, "kind": kind})
+    return replace(plan.setting, batch=config_to(batch))
+
+
+def _train_all(session: Session, again: bool) -> None:
+    done = [_train_one(session, seed, again) for seed in session.plan.seeds]
+    kept = [one for one in done if one is not None]
+    if session.ranks.is_first:
+        report(kept, session.graph, session.out, session.options, session.choice)
+
+
+def _train_one(session: Session, seed: int, again: bool) -> tuple[Run, Trained] | None:
+    """The run folder and what came out; None for the ranks that write nothing."""
+    options, graph, setting, ranks = session.options, session.graph, session.plan.setting, session.ranks
+    split = split_of(graph, session.plan.split, seed)
+    run: Run | None = None
+    with ranks.shared_errors():
+        if ranks.is_first:
+            run = _open(session, seed, split, again)
+    if run is not None and seed == session.plan.seeds[0]:
+        _tell(graph, run, options)
+        if session.choice is not None:
+            document = json.dumps(session.choice.to_dict(), indent=1, allow_nan=False) + "\n"
+            write_atomically(session.out / CHOICE, document.encode())
+    title = clean(f"{graph.name} {setting.model} seed {seed}")
+    parts: dict[str, Any] = {"device": options.device, "ranks": ranks, "workers": options.workers, "run": run}
+    try:
+        with progress(title, setting.config(seed).epochs, options.quiet or not ranks.is_first) as show:
+            trained = train_one(setting, graph, split, seed, choice=session.choice, progress=show, **parts)
+    except Interrupted as stop:
+        reached = f"stopped after epoch {stop.epoch}"
+        raise Interrupted(f"{reached}; go on with: conjoint train --resume {session.out}") from None
+    if run is None:
+        return None
+    keep_results(run, trained, plots=not options.no_plots and not setting.batch, ranks=ranks.world)
+    return run, trained
+
+
+def _open(session: Session, seed: int, split: Split, again: bool) -> Run:
+    """The run folder. None is made for a model that cannot be built or trained."""
+    graph, setting, folder = session.graph, session.plan.setting, session.folder(seed)
+    if again and folder.exists():
+        run = resume_run(folder)
+        check_graph(run, graph)
+    else:
+        spec, config = spec_of(setting, graph), setting.config(seed)
+        model = spec.build(seed)
+        if setting.batch:
+            check_batches(model, config, batch_config_from(setting.batch), session.ranks)
+        origin = session.plan.origin()
+        run = start_run(folder, config, model=spec, data=graph, split=split, origin=origin)
+    if session.options.save_every is not None:
+        run.every_seconds = session.options.save_every
+    return run
+
+
+def _must_be_free(out: Path) -> None:
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise InputError(f"--out {out}: already there and never overwritten; resume it or choose another")
+
+
+def _next_free(graph: Graph, plan: Plan) -> Path:
+    """runs/cora-gated-trust-1, or the first number after it that is free."""
+    safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in graph.name).strip(".-") or "graph"
+    stem = f"{safe[:60]}-{plan.setting.model}"
+    return next(
+        path for number in itertools.count(1) if not (path := Path("runs") / f"{stem}-{number}").exists()
+    )
+
+
+def _tell(graph: Graph, run: Run, options: argparse.Namespace) -> None:
+    """What was assumed about the graph and what changed since the run was started, once."""
+    if not (options.quiet or options.json):
+        for note in [*graph.notes, *run.notes]:
+            say(f"{clean(graph.name)}: {clean(note)}")
+
+
+def _teller(options: argparse.Namespace) -> Callable[[Trial], None] | None:
+    """Says how the training of a candidate did; nothing where output is to be quiet."""
+
+    def tell(trial: Trial) -> None:
+        said = f"validation {share(trial.val_accuracy)}" if trial.epochs else "diverged"
+        say(f"trying {trial.model}, seed {trial.seed}: {said}")
+
+    return None if options.quiet or options.json else tell
+
+
+def _watch(graph: Graph, options: argparse.Namespace) -> Watch:
+    return lambda title, epochs: progress(clean(f"{graph.name} {title}"), epochs, options.quiet)

@@ -1,24 +1,27 @@
-"""Graphs in: the paper's benchmarks, the user's own files, honest splits."""
+"""Graphs in and out: the paper's benchmarks, the user's own files, objects of other libraries."""
 
-from conjoint.data.benchmarks import load
-from conjoint.data.catalogue import datasets_table
-from conjoint.data.convert import from_any
-from conjoint.data.fingerprint import fingerprint
-from conjoint.data.own import read_graph
-from conjoint.data.splits import Split, make_split
-from conjoint.data.tables import write_table
-from conjoint.data.write import write_graph
-from conjoint.graph.sparse import row_normalise
+from ..graph.graph import Graph, as_graph, make_split
+from ..graph.sparse import row_normalise
+from ..graph.splits import Split
+from .benchmarks import load_graph
+from .catalogue import datasets_table
+from .convert import from_any, load, to_pyg
+from .own import read_graph
+from .tables import write_table
+from .write import write_graph
 
 __all__ = [
+    "Graph",
     "Split",
+    "as_graph",
     "datasets_table",
-    "fingerprint",
     "from_any",
     "load",
+    "load_graph",
     "make_split",
     "read_graph",
     "row_normalise",
+    "to_pyg",
     "write_graph",
     "write_table",
 ]

@@ -6,26 +6,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conjoint.data.raw import RawGraph
-from conjoint.data.splits import build_split
-from conjoint.data.tidy import count
 from conjoint.errors import InputError
+from conjoint.graph.graph import Graph, build_graph, without_label
+from conjoint.graph.splits import build_split
 
 
 def graph_from_arrays(
     ends: npt.ArrayLike,
     *,
     place: str,
+    name: str,
     num_nodes: int,
     x: Any = None,
     y: Any = None,
     node_ids: Any = None,
     class_names: Sequence[str] | None = None,
     weight: Any = None,
-    notes: list[str] | None = None,
-) -> RawGraph:
-    """``ends`` is [2, E]. Sizes, ranges and finiteness are checked; errors call the source ``place``."""
-    notes = [] if notes is None else notes
+    split: tuple[Any, Any, Any] | None = None,
+) -> Graph:
+    """``ends`` is [2, E]. Sizes, ranges and finiteness are checked; errors call the source ``place``.
+
+    Nobody asked for a ``split`` that came along: one that does not hold is noted, not an error.
+    """
+    notes: list[str] = []
     pairs = np.asarray(ends)
     if pairs.ndim != 2 or pairs.shape[0] != 2 or pairs.dtype.kind not in "iu":
         raise InputError(
@@ -41,29 +44,26 @@ def graph_from_arrays(
             f"{place}: x has shape {tuple(x.shape)}; give one row per node ({num_nodes}) and a column"
         )
     labels, names = labels_from(y, num_nodes, place, class_names)
-    missing = int((labels < 0).sum())
-    if names and missing:
-        notes.append(f"{count(missing, 'node')} without a label")
-    return RawGraph(
-        source=pairs[0].astype(np.int64),
-        target=pairs[1].astype(np.int64),
+    without_label(labels, names, notes)
+    published = {}
+    if split is not None:
+        try:
+            build_split(*split, labels=labels, name="given")
+            published["given"] = split
+        except (InputError, ValueError, TypeError) as error:
+            notes.append(f"the split that came along is not used: {error}")
+    return build_graph(
+        pairs[0].astype(np.int64),
+        pairs[1].astype(np.int64),
         labels=labels,
-        node_ids=_ids(node_ids, num_nodes, place),
+        name=name,
+        ids=_ids(node_ids, num_nodes, place),
         class_names=names,
         x=x,
         weight=_weights(weight, pairs.shape[1], place),
+        published=published,
         notes=notes,
     )
-
-
-def use_split_if_sound(raw: RawGraph, train: Any, val: Any, test: Any) -> None:
-    """Nobody asked for the split that came along: one that does not hold is noted, not an error."""
-    try:
-        build_split(train, val, test, labels=raw.labels, name="given")
-    except (InputError, ValueError, TypeError) as error:
-        raw.notes.append(f"the split that came along is not used: {error}")
-    else:
-        raw.splits["given"] = (train, val, test)
 
 
 def labels_from(

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from torch_geometric.data import Data
-
 from conjoint.data import planetoid, published
 from conjoint.data.download import OfflineError, fetch, unpack
 from conjoint.data.embedded_cora import read_embedded_cora
 from conjoint.data.folders import VARIABLE, cache_folder, find_files, named_folder
-from conjoint.data.raw import RawGraph, assemble
-from conjoint.data.tidy import SparseChoice
 from conjoint.errors import InputError
+from conjoint.graph.graph import Graph
+from conjoint.graph.sparse import SparseChoice
 
 PLANETOID_URL = "https://github.com/kimiyoung/planetoid/raw/master/data"
 COAUTHOR_URL = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz/ms_academic_cs.npz"
@@ -37,7 +35,7 @@ class Source:
 
     layouts: tuple[str, ...]
     files: tuple[str, ...]
-    read: Callable[[Path], RawGraph]
+    read: Callable[[Path], Graph]
     fetch: Callable[[Path], None] | None = None
 
 
@@ -88,7 +86,7 @@ BENCHMARKS: dict[str, dict[str, Source]] = {
 }
 
 
-def load(
+def load_graph(
     name: str,
     *,
     root: str | os.PathLike[str] | None = None,
@@ -97,8 +95,8 @@ def load(
     source: str | None = None,
     download: bool = True,
     seed: int = 0,
-) -> Data:
-    """One of the paper's graphs as PyG ``Data`` (undirected, no self-loops, features as published).
+) -> Graph:
+    """One of the paper's graphs (undirected, no self-loops, features as published).
 
     Args:
         name: ``cora``, ``citeseer``, ``pubmed``, ``coauthor-cs`` or ``ogbn-arxiv``. ``cora-release`` is short
@@ -111,19 +109,15 @@ def load(
             files; for Cora the embedded graph when no folder is named or the folder has no Cora.
         download: whether the network may be used when the files are not here.
         seed: for structural features.
-
-    Besides ``x``, ``edge_index`` and ``y`` (-1 = unlabelled) the result has ``node_ids``, ``class_names``,
-    ``name``, ``notes`` (what was assumed) and ``known_splits`` (published with the data, for ``make_split``).
     """
     if name.endswith("-release"):
         name, source = name.removesuffix("-release"), "release"
     if name not in BENCHMARKS:
         raise InputError(f"dataset {name!r} is not known; choose one of {', '.join(BENCHMARKS)}")
-    raw = _read(name, root, source, download)
-    return assemble(raw, name=name, features=features, sparse=sparse, seed=seed)
+    return _read(name, root, source, download).with_features(features, seed, sparse)
 
 
-def _read(name: str, root: str | os.PathLike[str] | None, edition: str | None, download: bool) -> RawGraph:
+def _read(name: str, root: str | os.PathLike[str] | None, edition: str | None, download: bool) -> Graph:
     editions = BENCHMARKS[name]
     choices = [*editions, "embedded"] if name == "cora" else list(editions)
     if edition is not None and edition not in choices:

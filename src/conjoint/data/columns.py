@@ -9,8 +9,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from conjoint.data.ids import whole_if_all_are
-from conjoint.data.tidy import SPARSE_BELOW, count
 from conjoint.errors import InputError
+from conjoint.graph.sparse import SPARSE_BELOW
+from conjoint.text import count
 
 if TYPE_CHECKING:
     import polars as pl

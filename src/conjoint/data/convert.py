@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from conjoint.data.arrays import graph_from_arrays, use_split_if_sound
+from conjoint.data.arrays import graph_from_arrays
+from conjoint.data.benchmarks import load_graph
 from conjoint.data.from_tables import graph_from_tables, name_columns
-from conjoint.data.raw import RawGraph, assemble
-from conjoint.data.tidy import SparseChoice
 from conjoint.errors import InputError
+from conjoint.graph.graph import Graph
+from conjoint.graph.sparse import SparseChoice
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,8 +34,8 @@ def from_any(
     name: str = "graph",
     seed: int = 0,
     **columns: str | Sequence[str] | None,
-) -> Data:
-    """A graph that is already in Python, in the form that :func:`conjoint.data.load` gives.
+) -> Graph:
+    """A graph that is already in Python as a :class:`Graph`, made undirected and simple.
 
     Args:
         graph: PyG ``Data``; a SciPy sparse adjacency matrix (values other than 1 become edge weights);
@@ -48,29 +50,31 @@ def from_any(
     given = {"x": x, "y": y, "node_ids": node_ids, "class_names": class_names}
     kinds = name_columns(**columns)
     options: dict[str, Any] = {"use_columns": features is None, "standardise": standardise}
-    if isinstance(graph, Data):
-        raw = _from_pyg(graph, given)
+    if isinstance(graph, Graph):
+        made = graph
+    elif isinstance(graph, Data):
+        made = _from_pyg(graph, name, given)
     elif sp.issparse(graph):
-        raw = _from_scipy(graph, given)
+        made = _from_scipy(graph, name, given)
     elif any(value is not None for value in given.values()):
         raise InputError("x, y, node_ids and class_names go with SciPy or PyG; use nodes= or attributes")
     elif hasattr(graph, "adjacency") and hasattr(graph, "nodes"):
         edges, table = _tables_of_networkx(graph)
         places = ("the graph's edges", "the graph's nodes")
-        raw = graph_from_tables(edges, table, kinds, places=places, notes=[], **options)
+        made = graph_from_tables(edges, table, kinds, places=places, name=name, **options)
     elif hasattr(graph, "columns"):
         node_table = None if nodes is None else _table(nodes, "nodes")
-        raw = graph_from_tables(
-            _table(graph, "edges"), node_table, kinds, places=("edges", "nodes"), notes=[], **options
+        made = graph_from_tables(
+            _table(graph, "edges"), node_table, kinds, places=("edges", "nodes"), name=name, **options
         )
     else:
         raise InputError(
             f"a {type(graph).__name__} is no graph known here; give PyG, SciPy, NetworkX or tables"
         )
-    return assemble(raw, name=name, features=features, sparse=sparse, seed=seed)
+    return made.with_features(features, seed, sparse)
 
 
-def _from_pyg(data: Data, given: dict[str, Any]) -> RawGraph:
+def _from_pyg(data: Data, name: str, given: dict[str, Any]) -> Graph:
     if data.edge_index is None:
         raise InputError("the PyG Data has no edge_index")
     own = {key: getattr(data, key, None) for key in given}
@@ -82,21 +86,20 @@ def _from_pyg(data: Data, given: dict[str, Any]) -> RawGraph:
     y = merged["y"]
     if isinstance(y, Tensor):
         merged["y"] = (y.squeeze(-1) if y.dim() == 2 else y).cpu().numpy()
-    raw = graph_from_arrays(
+    masks = [getattr(data, f"{part}_mask", None) for part in ("train", "val", "test")]
+    plain = [np.flatnonzero(m.cpu().numpy()) for m in masks if isinstance(m, Tensor) and m.dim() == 1]
+    return graph_from_arrays(
         data.edge_index.cpu().numpy(),
         place="the PyG Data",
+        name=name,
+        split=(plain[0], plain[1], plain[2]) if len(plain) == 3 else None,
         num_nodes=int(data.num_nodes or 0),
         weight=None if weight is None else weight.cpu().numpy(),
         **merged,
     )
-    masks = [getattr(data, f"{part}_mask", None) for part in ("train", "val", "test")]
-    if all(isinstance(mask, Tensor) and mask.dim() == 1 for mask in masks):
-        train, val, test = (np.flatnonzero(mask.cpu().numpy()) for mask in masks if mask is not None)
-        use_split_if_sound(raw, train, val, test)
-    return raw
 
 
-def _from_scipy(matrix: Any, given: dict[str, Any]) -> RawGraph:
+def _from_scipy(matrix: Any, name: str, given: dict[str, Any]) -> Graph:
     if matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"the adjacency matrix has shape {matrix.shape}; it must be square")
     coo = matrix.tocoo()
@@ -105,10 +108,33 @@ def _from_scipy(matrix: Any, given: dict[str, Any]) -> RawGraph:
     return graph_from_arrays(
         np.stack([coo.row[stored], coo.col[stored]]).astype(np.int64),
         place="the SciPy matrix",
+        name=name,
         num_nodes=matrix.shape[0],
         weight=None if (weight == 1).all() else weight,
         **given,
     )
+
+
+def to_pyg(graph: Graph) -> Data:
+    """Plain PyG ``Data``: x, edge_index, y, edge_weight if there is one, masks of the published split."""
+    data = Data(x=graph.x, edge_index=graph.edge_index, y=graph.y)
+    data.num_nodes = graph.num_nodes
+    if graph.edge_weight is not None:
+        data.edge_weight = graph.edge_weight
+    for split in list(graph.known_splits.values())[:1]:
+        for part, nodes in (("train", split.train), ("val", split.val), ("test", split.reveal_test())):
+            mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
+            mask[nodes] = True
+            data[f"{part}_mask"] = mask
+    return data
+
+
+def load(name: str, **options: Any) -> Data:
+    """One of the paper's graphs as plain PyG ``Data``, with masks where a split was published with it.
+
+    The arguments are those of :func:`load_graph`, whose result knows more: ids, class names, notes, splits.
+    """
+    return to_pyg(load_graph(name, **options))
 
 
 def _table(frame: Any, argument: str) -> "pl.DataFrame":

@@ -5,11 +5,11 @@ from importlib.resources import as_file, files
 import numpy as np
 import scipy.sparse as sp
 
-from conjoint.data.raw import RawGraph
-from conjoint.data.splits import CORA_RELEASED
+from conjoint.graph.graph import Graph, build_graph
+from conjoint.graph.splits import CORA_RELEASED
 
 
-def read_embedded_cora() -> RawGraph:
+def read_embedded_cora() -> Graph:
     with (
         as_file(files("conjoint.data") / "embedded" / "cora.npz") as path,
         np.load(path, allow_pickle=False) as held,
@@ -25,13 +25,14 @@ def read_embedded_cora() -> RawGraph:
     source, target = arrays["citations"].astype(np.int64)
     # The papers stand in the order of the .content file, which the authors' release cuts into ranges.
     train, val, test = (np.arange(*CORA_RELEASED[part]) for part in ("train", "val", "test"))
-    return RawGraph(
-        source=source,
-        target=target,
+    return build_graph(
+        source,
+        target,
+        name="cora",
         labels=arrays["subject"].astype(np.int64),
-        node_ids=arrays["paper_ids"].astype(np.int64),
+        ids=arrays["paper_ids"].astype(np.int64),
         class_names=arrays["subject_names"].tolist(),
         x=x,
-        splits={"released": (train, val, test)},
+        published={"released": (train, val, test)},
         notes=["the embedded Cora (papers in the order of cora.content)"],
     )

@@ -17,9 +17,9 @@ from conjoint.data.ids import (
     to_array,
     whole_if_all_are,
 )
-from conjoint.data.raw import RawGraph
-from conjoint.data.tidy import count
 from conjoint.errors import InputError
+from conjoint.graph.graph import Graph, build_graph, without_label
+from conjoint.text import count
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,17 +64,18 @@ def graph_from_tables(
     columns: Columns,
     *,
     places: tuple[str, str],
-    notes: list[str],
+    name: str,
     use_columns: bool = True,
     standardise: bool = True,
     drop_unknown: bool = False,
     learn_from: int | None = None,
-) -> RawGraph:
+) -> Graph:
     """Tables of text (or Int64) columns -> a graph. ``places`` are what errors call the two tables.
 
     With ``learn_from``, the first so many nodes decide what features and classes there are.
     """
     edge_place, node_place = places
+    notes: list[str] = []
     source_name, target_name = _edge_ends(edges, columns, edge_place, notes)
     source, target = whole_if_all_are(edges[source_name]), whole_if_all_are(edges[target_name])
     for end in (source, target):
@@ -99,50 +100,43 @@ def graph_from_tables(
         notes.append(f"dropped {count(int((~known).sum()), 'edge')} whose ends are not in {node_place}")
         ends = [end[known] for end in ends]
         weight = None if weight is None else weight[known]
-    raw = RawGraph(
-        source=ends[0],
-        target=ends[1],
-        labels=np.full(len(ids), -1, dtype=np.int64),
-        node_ids=to_array(ids),
-        class_names=[],
-        weight=weight,
-        notes=notes,
-    )
+    parts: dict[str, Any] = {"labels": np.full(len(ids), -1, dtype=np.int64)}
     if nodes is not None:
         options = FeatureColumns(columns.text, columns.categorical, standardise) if use_columns else None
-        _read_node_columns(raw, nodes, ids.name, columns, node_place, options, learn_from)
-    return raw
+        parts = _read_node_columns(nodes, ids.name, columns, node_place, options, learn_from, notes)
+    return build_graph(*ends, name=name, ids=to_array(ids), weight=weight, notes=notes, **parts)
 
 
 def _read_node_columns(
-    raw: RawGraph,
     nodes: "pl.DataFrame",
     id_name: str,
     columns: Columns,
     place: str,
     options: FeatureColumns | None,
     learn_from: int | None,
-) -> None:
+    notes: list[str],
+) -> dict[str, Any]:
+    """What the columns besides the id are about: arguments of `build_graph`."""
+    parts: dict[str, Any] = {"labels": np.full(nodes.height, -1, dtype=np.int64)}
     label = columns.label
     if label is None and "label" in nodes.columns:
         label = "label"
-        raw.notes.append("labels taken from column 'label'")
+        notes.append("labels taken from column 'label'")
     if label is not None:
-        raw.labels, raw.class_names = labels_of(_column(nodes, label, "label", place), learn_from)
-        missing = int((raw.labels < 0).sum())
-        if missing:
-            raw.notes.append(f"{count(missing, 'node')} without a label")
+        column = _column(nodes, label, "label", place)
+        parts["labels"], parts["class_names"] = labels_of(column, learn_from)
+        without_label(parts["labels"], [label], notes)
     if columns.time is not None:
-        raw.time = numbers_of(_column(nodes, columns.time, "time", place), place)
+        parts["node_time"] = numbers_of(_column(nodes, columns.time, "time", place), place)
     if columns.split is not None:
-        train, val, test = split_of(_column(nodes, columns.split, "split", place), place)
-        raw.splits["given"] = (train, val, test)
+        parts["published"] = {"given": split_of(_column(nodes, columns.split, "split", place), place)}
     for name in (*columns.text, *columns.categorical, *columns.ignore):
         _column(nodes, name, "text, categorical or ignore", place)
     taken = {id_name, label, columns.time, columns.split, *columns.ignore}
     rest = nodes.select([c for c in nodes.columns if c not in taken])
     if options is not None and rest.width:
-        raw.x, raw.feature_names = features_of(rest, options, place, raw.notes, learn_from)
+        parts["x"], parts["feature_names"] = features_of(rest, options, place, notes, learn_from)
+    return parts
 
 
 def _edge_ends(edges: "pl.DataFrame", columns: Columns, place: str, notes: list[str]) -> tuple[str, str]:

@@ -6,14 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch_geometric.data import Data
-
 from conjoint.data.from_tables import Columns, graph_from_tables, name_columns
 from conjoint.data.ids import whole_if_all_are
 from conjoint.data.limits import MAX_BYTES
-from conjoint.data.raw import assemble
 from conjoint.data.read_table import read_table
 from conjoint.errors import InputError
+from conjoint.graph.graph import Graph
+from conjoint.graph.sparse import is_sparse
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,13 +21,13 @@ COLUMNS = ("id", "source", "target", "weight", "label", "time", "split", "text",
 
 
 def read_grown(
-    before: Data,
+    before: Graph,
     given: Mapping[str, Any],
     *,
     nodes: str | os.PathLike[str],
     edges: str | os.PathLike[str],
     max_bytes: int = MAX_BYTES,
-) -> Data:
+) -> Graph:
     """The graph `before`, read with the arguments `given` to `read_graph`, and the new tables in one.
 
     Known nodes come first, in their order; words, categories, scales and classes are those of the known
@@ -56,18 +55,17 @@ def read_grown(
     plain = replace(columns, time=None, split=None, ignore=_ignored(columns))
     joined_edges = pl.concat([known_edges, _like(known_edges, new_edges, set(), str(edges))])
     joined_edges = joined_edges.select(whole_if_all_are(column) for column in joined_edges.iter_columns())
-    raw = graph_from_tables(
+    made = graph_from_tables(
         joined_edges,
         pl.concat([known_nodes, _like(known_nodes, new_nodes, spare, str(nodes))]),
         plain,
         places=(f"{given['edges']} with {edges}", f"{given['nodes']} with {nodes}"),
-        notes=[],
+        name=str(before.name),
         standardise=given.get("standardise", True),
         drop_unknown=given.get("drop_unknown", False),
         learn_from=known_nodes.height,
     )
-    is_sparse = before.x.layout != before.y.layout
-    return assemble(raw, name=str(before.name), sparse=is_sparse)
+    return made.with_features(None, sparse=is_sparse(before.x))
 
 
 def _ignored(columns: Columns) -> tuple[str, ...]:

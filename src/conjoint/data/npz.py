@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from conjoint.data.limits import MAX_BYTES
 from conjoint.errors import InputError
+from conjoint.graph.mapped import checked_text
 
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)
@@ -74,16 +75,6 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) 
         )
     with archive.open(member) as stream:
         return checked_text(np.lib.format.read_array(stream, allow_pickle=False))
-
-
-def checked_text(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array, unless it claims to be text and holds numbers that are no letters: Python fails on those."""
-    if values.dtype.kind == "U" and values.dtype.itemsize and values.size:
-        letters = np.dtype(np.uint32).newbyteorder(values.dtype.byteorder)
-        codes = np.ascontiguousarray(values).reshape(-1).view(letters)
-        if bool(((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any()):
-            raise ValueError("its text holds numbers that are no letters")
-    return values
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:

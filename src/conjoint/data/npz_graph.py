@@ -12,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from conjoint.data.arrays import graph_from_arrays, use_split_if_sound
+from conjoint.data.arrays import graph_from_arrays
 from conjoint.data.limits import MAX_BYTES
 from conjoint.data.npz import read_arrays
-from conjoint.data.raw import RawGraph
 from conjoint.errors import InputError
+from conjoint.graph.graph import Graph
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-def read_npz_graph(path: Path, max_bytes: int = MAX_BYTES) -> RawGraph:
+def read_npz_graph(path: Path, name: str, max_bytes: int = MAX_BYTES) -> Graph:
     held = read_arrays(path, max_bytes=max_bytes)
     place = str(path)
     adjacency = csr_from(held, "adj", place).tocoo() if "adj_data" in held else None
@@ -53,20 +53,22 @@ def read_npz_graph(path: Path, max_bytes: int = MAX_BYTES) -> RawGraph:
             f"{place}: edges name node {num_nodes - 1:,}, but nothing says there are so many nodes"
         )
     names = held.get("class_names")
-    raw = graph_from_arrays(
+    val = held.get("val", held.get("valid"))
+    split = None
+    if val is not None and {"train", "test"} <= held.keys():
+        split = (held["train"], val, held["test"])
+    return graph_from_arrays(
         ends,
         place=place,
+        name=name,
         num_nodes=num_nodes,
         x=x,
         y=y,
         node_ids=ids,
         class_names=None if names is None else names.astype(np.str_).ravel().tolist(),
         weight=weight,
+        split=split,
     )
-    val = held.get("val", held.get("valid"))
-    if val is not None and {"train", "test"} <= held.keys():
-        use_split_if_sound(raw, held["train"], val, held["test"])
-    return raw
 
 
 # Rows of 128 structural features for more nodes than this would not fit in memory here.

@@ -5,17 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torch_geometric.data import Data
-
 from conjoint.data.from_tables import graph_from_tables, name_columns
 from conjoint.data.graphml import read_graphml
 from conjoint.data.ids import whole_if_all_are
 from conjoint.data.limits import MAX_BYTES
 from conjoint.data.npz_graph import read_npz_graph
-from conjoint.data.raw import assemble
 from conjoint.data.read_table import read_table
-from conjoint.data.tidy import SparseChoice
 from conjoint.errors import InputError
+from conjoint.graph.graph import Graph
+from conjoint.graph.sparse import SparseChoice
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,7 +42,7 @@ def read_graph(
     name: str | None = None,
     seed: int = 0,
     max_bytes: int = MAX_BYTES,
-) -> Data:
+) -> Graph:
     """A graph from the user's files, checked, in the same form as :func:`conjoint.data.load` gives.
 
     Args:
@@ -81,8 +79,7 @@ def read_graph(
     node_table: pl.DataFrame | None
     if kind == "npz":
         _alone(nodes, file)
-        raw = read_npz_graph(file, max_bytes)
-        return assemble(raw, name=title, features=features, sparse=sparse, seed=seed)
+        return read_npz_graph(file, title, max_bytes).with_features(features, seed, sparse)
     if kind == "graphml":
         _alone(nodes, file)
         edge_table, node_table = read_graphml(file, max_bytes)
@@ -93,18 +90,17 @@ def read_graph(
         places = (str(file), str(nodes))
     # Numbers take half the room of text; the table is let go before the edges are sorted.
     edge_table = edge_table.select(whole_if_all_are(column) for column in edge_table.iter_columns())
-    raw = graph_from_tables(
+    made = graph_from_tables(
         edge_table,
         node_table,
         columns,
         places=places,
-        notes=[],
+        name=title,
         use_columns=features is None,
         standardise=standardise,
         drop_unknown=drop_unknown,
     )
-    del edge_table
-    return assemble(raw, name=title, features=features, sparse=sparse, seed=seed)
+    return made.with_features(features, seed, sparse)
 
 
 def _alone(nodes: object, file: Path) -> None:

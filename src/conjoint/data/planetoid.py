@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from conjoint.data.raw import RawGraph
 from conjoint.errors import InputError
+from conjoint.graph.graph import Graph, build_graph
 
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 
@@ -64,7 +64,7 @@ def file_names(name: str) -> list[str]:
     return [f"ind.{name}.{part}" for part in PARTS]
 
 
-def read_planetoid(folder: Path, name: str) -> RawGraph:
+def read_planetoid(folder: Path, name: str) -> Graph:
     """The graph ``name`` (cora, citeseer, pubmed) from Planetoid's eight files, with its public split."""
     parts = {part: _known_bytes(folder / f"ind.{name}.{part}") for part in PARTS}
     arrays = {part: _unpickle(raw) for part, raw in parts.items() if part != "test.index"}
@@ -85,14 +85,15 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
     absent = num_nodes - len(rows)
     if absent:
         notes.append(f"{absent} nodes appear in the graph only: no words, no label")
-    return RawGraph(
-        source=source,
-        target=target,
+    return build_graph(
+        source,
+        target,
+        name=name,
         labels=labels,
-        node_ids=np.arange(num_nodes),
+        ids=np.arange(num_nodes),
         class_names=CLASS_NAMES[name],
         x=x,
-        splits={"public": (np.arange(first), np.arange(first, first + 500), test)},
+        published={"public": (np.arange(first), np.arange(first, first + 500), test)},
         notes=notes,
     )
 

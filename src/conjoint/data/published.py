@@ -9,9 +9,9 @@ import numpy.typing as npt
 from conjoint.data.npz import read_arrays
 from conjoint.data.npz_graph import csr_from
 from conjoint.data.planetoid import CLASS_NAMES
-from conjoint.data.raw import RawGraph
 from conjoint.data.read_table import read_bytes
 from conjoint.errors import InputError
+from conjoint.graph.graph import Graph, build_graph
 
 # The .npz holds them as a pickled array, which is not opened; a test reads the same words in its bytes.
 COAUTHOR_CLASSES = [
@@ -44,54 +44,57 @@ RELEASE_CLASSES = {**CLASS_NAMES, "cora": sorted(CLASS_NAMES["cora"])}
 RELEASE_FILES = {"cora": "cora.npz", "citeseer": "cite.npz", "pubmed": "pubmed.npz"}
 
 
-def read_coauthor(folder: Path) -> RawGraph:
+def read_coauthor(folder: Path) -> Graph:
     """Coauthor CS of "Pitfalls of Graph Neural Network Evaluation"; features are keyword counts."""
     path = folder / "ms_academic_cs.npz"
     held = read_arrays(path, skip=("class_names",))
     adjacency = csr_from(held, "adj", str(path)).tocoo()
-    return RawGraph(
-        source=adjacency.row,
-        target=adjacency.col,
+    return build_graph(
+        adjacency.row,
+        adjacency.col,
+        name="coauthor-cs",
         labels=held["labels"],
-        node_ids=held["node_names"],
+        ids=held["node_names"],
         class_names=COAUTHOR_CLASSES,
         x=csr_from(held, "attr", str(path)),
     )
 
 
-def read_release(folder: Path, name: str) -> RawGraph:
+def read_release(folder: Path, name: str) -> Graph:
     """``name`` as the paper's authors released it, with the ranges they trained and tested on."""
     path = folder / RELEASE_FILES[name]
     held = read_arrays(path)
     source, target = held["edges"].T
-    return RawGraph(
-        source=source,
-        target=target,
+    return build_graph(
+        source,
+        target,
+        name=name,
         labels=held["y"],
-        node_ids=np.arange(len(held["y"])),
+        ids=np.arange(len(held["y"])),
         class_names=RELEASE_CLASSES[name],
         x=csr_from(held, "x", str(path)),
-        splits={"released": (held["train"], held["valid"], held["test"])},
+        published={"released": (held["train"], held["valid"], held["test"])},
         notes=["as the paper's authors released it"],
     )
 
 
-def read_arxiv(folder: Path) -> RawGraph:
+def read_arxiv(folder: Path) -> Graph:
     """ogbn-arxiv from OGB's raw tables; ``x`` is None where node-feat.csv.gz is absent."""
     edges = _table(folder / "raw/edge.csv.gz")
     labels = _table(folder / "raw/node-label.csv.gz")[:, 0]
     features = folder / "raw/node-feat.csv.gz"
     parts = (_table(folder / f"split/time/{part}.csv.gz")[:, 0] for part in ("train", "valid", "test"))
     train, val, test = parts
-    return RawGraph(
-        source=edges[:, 0],
-        target=edges[:, 1],
+    return build_graph(
+        edges[:, 0],
+        edges[:, 1],
+        name="ogbn-arxiv",
         labels=labels,
-        node_ids=np.arange(len(labels)),
+        ids=np.arange(len(labels)),
         class_names=[f"cs.{code}" for code in ARXIV_CODES.split()],
         x=_table(features, number="Float32") if features.is_file() else None,
-        time=_table(folder / "raw/node_year.csv.gz")[:, 0],
-        splits={"time": (train, val, test)},
+        node_time=_table(folder / "raw/node_year.csv.gz")[:, 0],
+        published={"time": (train, val, test)},
         notes=[] if features.is_file() else [f"{features} is absent: no word features"],
     )
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch_geometric.data import Data
 
 from conjoint.data.tables import FORMULA, write_table, written_whole
 from conjoint.errors import InputError
+from conjoint.graph.graph import Graph
 from conjoint.graph.sparse import to_scipy
 
 # A node table has one column per feature; past this an .npz is the sane place.
@@ -19,7 +19,7 @@ MAX_COLUMNS = 20_000
 
 
 def write_graph(
-    data: Data, edges: str | os.PathLike[str], nodes: str | os.PathLike[str] | None = None
+    data: Graph, edges: str | os.PathLike[str], nodes: str | os.PathLike[str] | None = None
 ) -> None:
     """Write ``data`` as an edge table and a node table, or, if ``edges`` ends in .npz, as one file.
 
@@ -28,7 +28,7 @@ def write_graph(
     """
     source, target = data.edge_index.cpu().numpy()
     once = source < target
-    weight = getattr(data, "edge_weight", None)
+    weight = data.edge_weight
     kept = None if weight is None else weight.cpu().numpy()[once]
     if Path(edges).suffix.lower() == ".npz":
         if nodes is not None:
@@ -42,12 +42,12 @@ def write_graph(
     columns: dict[str, Any] = {"source": ids[source[once]], "target": ids[target[once]]}
     if kept is not None:
         columns["weight"] = kept
-    width = 0 if data.x is None else data.x.size(1)
+    width = data.num_features
     if width > MAX_COLUMNS:
         raise InputError(f"{width} features are too many columns for {nodes}; write an .npz instead")
     names = np.array([*data.class_names, None], dtype=object)
     described: dict[str, Any] = {"id": ids, "label": names[data.y.cpu().numpy()].tolist()}
-    if data.x is not None:
+    if data.has_features:
         dense = data.x.to_dense() if data.x.layout == torch.sparse_csr else data.x
         described |= {f"x{i}": dense[:, i].cpu().numpy() for i in range(width)}
     write_table(edges, columns)
@@ -67,7 +67,7 @@ def _refuse_formulas(path: str | os.PathLike[str], ids: npt.NDArray[Any], classe
         )
 
 
-def _write_npz(path: Path, data: Data, ends: npt.NDArray[Any], weight: npt.NDArray[Any] | None) -> None:
+def _write_npz(path: Path, data: Graph, ends: npt.NDArray[Any], weight: npt.NDArray[Any] | None) -> None:
     arrays: dict[str, npt.NDArray[Any]] = {
         "edge_index": ends,
         "y": data.y.cpu().numpy(),
@@ -76,7 +76,7 @@ def _write_npz(path: Path, data: Data, ends: npt.NDArray[Any], weight: npt.NDArr
     }
     if weight is not None:
         arrays["edge_weight"] = weight
-    if data.x is not None and data.x.layout == torch.sparse_csr:
+    if data.has_features and data.x.layout == torch.sparse_csr:
         x = to_scipy(data.x)
         arrays |= {
             "x_data": x.data,
@@ -84,7 +84,7 @@ def _write_npz(path: Path, data: Data, ends: npt.NDArray[Any], weight: npt.NDArr
             "x_indptr": x.indptr,
             "x_shape": np.array(x.shape),
         }
-    elif data.x is not None:
+    elif data.has_features:
         arrays["x"] = data.x.cpu().numpy()
     with written_whole(path) as part, part.open("wb") as stream:
         np.savez_compressed(stream, allow_pickle=False, **arrays)

@@ -1,4 +1,4 @@
-"""Attention as a table: who listens to whom, in which layer and head, and why."""
+"""Attention as a table: which node receives from which, in which layer and head, and why."""
 
 from typing import Any, NamedTuple
 
@@ -9,11 +9,11 @@ from ..nn.attention import ConjointAttention
 
 
 class AttentionTable(NamedTuple):
-    """One row per (edge, layer, head): node `dst` listens to node `src`.
+    """One row per (edge, layer, head): node `dst` receives from node `src`.
 
     `conjoint` is the weight that the layer sums with; `feature` and `structural` are what it was made from,
-    NaN where the network has no such part. The weights of one listener in one layer and head sum to 1. Nodes
-    carry the user's names. `pandas.DataFrame(table._asdict())` makes a data frame of it.
+    NaN where the network has no such part. In conjoint attention the weights of one target in one layer and
+    head sum to 1. Nodes carry the user's names. `pandas.DataFrame(table._asdict())` makes a data frame of it.
     """
 
     src: npt.NDArray[Any]
@@ -32,6 +32,8 @@ def attention_table(layers: list[ConjointAttention], names: npt.NDArray[Any]) ->
         source, target = weights.edge_index.cpu().numpy()
         nothing = np.full(edges * heads, np.nan, dtype=np.float32)
         structural = weights.structural
+        if structural is not None and structural.dim() == 1:  # one intervention: the same for all heads
+            structural = structural.unsqueeze(1).expand(edges, heads)
         parts.append(
             [
                 names[np.repeat(source, heads)],
@@ -39,7 +41,7 @@ def attention_table(layers: list[ConjointAttention], names: npt.NDArray[Any]) ->
                 np.full(edges * heads, number),
                 np.tile(np.arange(heads), edges),
                 nothing if weights.feature is None else weights.feature.cpu().numpy().ravel(),
-                nothing if structural is None else np.repeat(structural.cpu().numpy(), heads),
+                nothing if structural is None else structural.cpu().numpy().ravel(),
                 weights.conjoint.cpu().numpy().ravel(),
             ]
         )

@@ -1,65 +1,73 @@
-"""What the classifier and the clusterer share: parameters, training on one graph, answers about any rows."""
+"""What the classifier and the clusterer share: parameters, the learner, answers about any rows."""
 
-from typing import Any
+import copy
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..errors import InputError
-from ..nn.interventions import Intervention
-from ..training import TrainConfig
-from ..training.inputs import prepare
+from ..evaluation.explain import attention_of
+from ..graph.adjacency import adjacency
+from ..graph.graph import Graph
+from ..graph.sparse import is_sparse, pack_features, rows
+from ..graph.splits import Split
+from ..nn import zoo
+from ..nn.cat import CAT
+from ..nn.interventions import EmbeddingSimilarity, Intervention, LowRank, Several
+from ..nn.new_nodes import with_new_nodes
+from ..selection.learner import Learned, Trained, learn
+from ..selection.setting import make_setting
+from ..training import embed, fit, predict_proba
+from ..training.seeding import own_randomness
+from ..training.steps import part_of, whole_graph
 from .attention import AttentionTable, attention_table
-from .graphs import Graph, Links, NodeGraph, nearest_graph, nearest_links, read_graph, read_links
-from .known import KnownRows, row_keys
-from .network import Answers, Nodes, as_data, ask, ask_new, holds_a_row_per_node, make_network, train
-from .validation import hold_out
+from .graphs import NodeGraph, as_array, joined_by_matrix, joined_by_nearest, nearest_graph, read_graph
+from .known import means_over_equals, row_keys
+from .labels import Codes, hold_out, set_aside
 
-Codes = npt.NDArray[np.int64]
+OF_NETWORK = ("hidden", "heads", "num_layers", "dropout")
+OF_TRAINING = ("epochs", "patience", "lr", "weight_decay", "penalty_weight", "row_normalise")
+AROUND_OWN = "gat-self"  # the paper's network before an intervention is put into it
 
 
+class Answers(NamedTuple):
+    """What the network gives for some nodes, row by row."""
+
+    probabilities: npt.NDArray[np.float32]  # [nodes, classes]
+    embedding: npt.NDArray[np.float32]  # [nodes, hidden]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Stores the parameters; see `CATClassifier` for what they mean."""
 
-    def __init__(
-        self,
-        *,
-        intervention: str | Intervention | None = "mf",
-        strategy: str = "implicit",
-        hidden: int = 8,
-        heads: int = 8,
-        num_layers: int = 2,
-        dropout: float = 0.6,
-        epochs: int = 200,
-        patience: int = 50,
-        lr: float = 0.01,
-        weight_decay: float = 5e-4,
-        penalty_weight: float = 0.01,
-        validation_fraction: float = 0.2,
-        row_normalise: str = "auto",
-        n_neighbors: int = 10,
-        metric: str = "euclidean",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.intervention = intervention
-        self.strategy = strategy
-        self.hidden = hidden
-        self.heads = heads
-        self.num_layers = num_layers
-        self.dropout = dropout
-        self.epochs = epochs
-        self.patience = patience
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.penalty_weight = penalty_weight
-        self.validation_fraction = validation_fraction
-        self.row_normalise = row_normalise
-        self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.random_state = random_state
+    model: str | None = None
+    intervention: str | Intervention | None = None
+    strategy: str | None = None
+    hidden: int | None = None
+    heads: int | None = None
+    num_layers: int | None = None
+    dropout: float | None = None
+    epochs: int | None = None
+    patience: int | None = None
+    lr: float | None = None
+    weight_decay: float | None = None
+    penalty_weight: float | None = None
+    row_normalise: str | None = None
+    settings: Mapping[str, Any] | None = None
+    train: Mapping[str, Any] | None = None
+    validation_fraction: float = 0.2
+    n_neighbors: int = 10
+    metric: str = "euclidean"
+    random_state: int | np.random.RandomState | None = None
 
     def transform(self, X: Any, *, graph: Any = None) -> npt.NDArray[np.float32]:
         """The embedding of each row: the last hidden layer. `graph` as in `predict`."""
@@ -69,10 +77,8 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def attention_(self) -> AttentionTable:
         """Attention weights on the training graph, computed when asked for. See `AttentionTable`."""
         check_is_fitted(self)
-        graph = self._graph
-        data = as_data(self._nodes, graph.edge_index, graph.edge_weight)
-        inputs = prepare(self.network_, data, self._config)
-        return attention_table(self.network_.attention(inputs.x, inputs.graph), graph.names)
+        layers = attention_of(self.network_, self._as_read(self._graph), self._config)
+        return attention_table(layers, self._graph.node_ids)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -80,114 +86,137 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags.transformer_tags.preserves_dtype = []  # the network computes in float32
         return tags
 
-    def _read(self, X: Any, graph: Any) -> tuple[Nodes, Graph]:
+    def _read(self, X: Any, graph: Any) -> Graph:
         """X and the graph of `fit`, checked, and copied: later changes to X are the caller's own."""
         index = X.index if hasattr(X, "iloc") else None
-        nodes = Nodes.of(validate_data(self, X, accept_sparse="csr", dtype=np.float32, copy=True))
+        x = validate_data(self, X, accept_sparse="csr", dtype=np.float32, copy=True)
+        x = pack_features(x, "auto")
         if graph is None:
-            return nodes, nearest_graph(nodes.x, self.n_neighbors, self.metric, index)
-        return nodes, read_graph(graph, nodes.x.shape[0], index)
+            return nearest_graph(x, self.n_neighbors, self.metric, index)
+        return read_graph(graph, x, index)
 
     def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        drawn = check_random_state(self.random_state)
+        if isinstance(self.random_state, int | np.integer):  # the same as of the other ways to train
+            return int(self.random_state)
+        return int(drawn.randint(2**31 - 1))
 
-    def _train(self, nodes: Nodes, graph: Graph, codes: Codes, seed: int) -> Answers:
+    def _given(self, names: tuple[str, ...], more: Mapping[str, Any] | None) -> dict[str, Any]:
+        """What was given, singly or in a dict; NumPy scalars, which searches draw, as Python's own."""
+        single = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        every = {**(more or {}), **single}
+        return {name: one.item() if isinstance(one, np.generic) else one for name, one in every.items()}
+
+    def _train(
+        self, graph: Graph, classes: npt.NDArray[Any], codes: Codes, seed: int, validation: Any
+    ) -> Answers:
         """Train on the nodes with a code of 0 or more; answer for all of them."""
-        self._config = self._make_config(nodes, seed)
-        split = hold_out(codes, _number("validation_fraction", self.validation_fraction), seed)
-        self.network_ = make_network(
-            nodes.x.shape[1],
-            int(codes.max()) + 1,
-            nodes.x.shape[0],
-            seed,
-            self.intervention,
-            strategy=self.strategy,
-            hidden_channels=_whole("hidden", self.hidden),
-            heads=_whole("heads", self.heads),
-            num_layers=_whole("num_layers", self.num_layers, least=2),  # the last but one embeds
-            dropout=_number("dropout", self.dropout),
-        )
-        fitted = train(self.network_, nodes, graph, codes, split, self._config)
-        self.history_ = fitted.history
-        self.n_iter_ = len(fitted.history)
-        self._nodes, self._graph = nodes, graph
-        self._known = KnownRows(nodes.x)
-        answers = ask(self.network_, nodes, graph, self._config)
-        self._of_training_nodes = answers
-        self.embedding_ = answers.embedding
-        self._n_features_out = answers.embedding.shape[1]
-        return answers
+        if validation is None:
+            split = hold_out(codes, self.validation_fraction, seed)
+        else:
+            split = set_aside(codes, validation)
+        graph = graph.changed(y=torch.from_numpy(codes), class_names=[str(name) for name in classes])
+        learned = self._learn(graph, split, seed)
+        fitted = learned.best.fitted
+        self.network_, self.history_, self.n_iter_ = fitted.model, fitted.history, len(fitted.history)
+        self.model_ = None if isinstance(self.intervention, Intervention) else learned.setting.model
+        self.choice_ = None if learned.choice is None else replace(learned.choice, fitted={})
+        self.embedding_ = learned.embedding
+        self._n_features_out = self.embedding_.shape[1]
+        # What "auto" meant in training: a new node's features must not change how the others are read.
+        divided = "always" if learned.graph.normalises(fitted.config.row_normalise) else "never"
+        self._config, self._setting = replace(fitted.config, row_normalise=divided), learned.setting
+        self._graph = graph.changed()  # without what training derived from it
+        self._keys = row_keys(as_array(graph.x))
+        self._of_training_nodes = Answers(learned.best.probabilities, self.embedding_)
+        return self._of_training_nodes
 
-    def _make_config(self, nodes: Nodes, seed: int) -> TrainConfig:
-        rows = self.row_normalise
-        if rows == "auto":  # decided once, so that later rows are treated as those of training were
-            rows = "always" if nodes.is_sparse and not nodes.any_negative else "never"
-        return TrainConfig(
-            epochs=_plain(self.epochs),
-            patience=_plain(self.patience),
-            lr=_plain(self.lr),
-            weight_decay=_plain(self.weight_decay),
-            penalty_weight=_plain(self.penalty_weight),
-            row_normalise=rows,
-            seed=seed,
-        )
+    def _learn(self, graph: Graph, split: Split, seed: int) -> Learned:
+        parts: dict[str, Any] = {
+            "settings": self._given(OF_NETWORK, self.settings),
+            "train": self._given(OF_TRAINING, self.train),
+        }
+        if parts["settings"].get("num_layers") == 1:
+            raise InputError("num_layers=1: there is no hidden layer to embed nodes by; give 2 or more")
+        if not isinstance(self.intervention, Intervention):
+            parts |= {"model": self.model, "intervention": self.intervention, "strategy": self.strategy}
+            return learn(graph, split=split, seed=seed, **parts)
+        if not self.intervention.serves_parts:
+            raise InputError(
+                f"intervention: {type(self.intervention).__name__} holds a score per edge of one list, but "
+                "the edges are sorted and mirrored here; write an Intervention with a score(adj, x, n_id)"
+            )
+        if self.model is not None:
+            raise InputError(
+                f"intervention and model {self.model}: the model names its own; give one of them"
+            )
+        setting, started = make_setting(AROUND_OWN, **parts), time.perf_counter()
+        options = {**zoo.settings_of(AROUND_OWN), **setting.settings, "strategy": self.strategy or "implicit"}
+        hidden, own = options.pop("hidden"), copy.deepcopy(self.intervention)
+        with own_randomness():
+            torch.default_generator.manual_seed(seed)  # as models with a name are drawn
+            made = CAT(graph.num_features, hidden, graph.num_classes, intervention=own, **options)
+        fitted = fit(made, graph, split, setting.config(seed))
+        return Learned(graph, setting, (Trained(fitted, graph, split, time.perf_counter() - started),))
 
     def _answers(self, X: Any, graph: Any) -> Answers:
         check_is_fitted(self)
-        x = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=False)
-        x = self._nodes.replaced_by(x).x
-        keys = row_keys(x)
-        if self._known.is_all(keys):
-            return self._of_same_nodes(X, graph)
+        given = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=False)
+        x = pack_features(given, is_sparse(self._graph.x))
+        keys = row_keys(as_array(x))
+        if keys == self._keys:
+            if graph is None:
+                return self._of_training_nodes
+            index = X.index if hasattr(X, "iloc") else None
+            return self._on_other_graph(read_graph(graph, self._graph.x, index))
         if graph is not None:
-            return self._on_given_graph(x, graph)
-        probabilities, known = self._known.answer(keys, self._of_training_nodes.probabilities)
-        embedding, _ = self._known.answer(keys, self._of_training_nodes.embedding)
-        if not known.all():
-            new_x = x[~known]
-            found = self._ask_new(new_x, nearest_links(self._nodes.x, new_x, self.n_neighbors, self.metric))
-            probabilities[~known], embedding[~known] = found
-        return Answers(probabilities, embedding)
+            shape = (x.size(0), self._graph.num_nodes + x.size(0))
+            if not isinstance(graph, NodeGraph) and getattr(graph, "shape", None) == shape:
+                return self._of_new_nodes(joined_by_matrix(self._graph, x, graph))
+            return self._on_other_graph(read_graph(graph, x), new=True)
+        means = means_over_equals(keys, self._keys)
+        answers = Answers(*(means @ of_nodes for of_nodes in self._of_training_nodes))
+        new = np.flatnonzero(np.diff(means.indptr) == 0)
+        if len(new):
+            new_x = rows(x, torch.from_numpy(new))
+            joint = joined_by_nearest(self._graph, new_x, self.n_neighbors, self.metric)
+            answers.probabilities[new], answers.embedding[new] = self._of_new_nodes(joint)
+        return answers
 
-    def _of_same_nodes(self, X: Any, graph: Any) -> Answers:
-        if graph is None:
-            return self._of_training_nodes
-        index = X.index if hasattr(X, "iloc") else None
-        other = read_graph(graph, self._nodes.x.shape[0], index)
-        return ask(self.network_, self._nodes, other, self._config)
-
-    def _on_given_graph(self, x: Any, graph: Any) -> Answers:
-        new, known = x.shape[0], self._nodes.x.shape[0]
-        if not isinstance(graph, NodeGraph) and getattr(graph, "shape", None) == (new, known + new):
-            return self._ask_new(x, read_links(graph, new, known))
-        among = read_graph(graph, new)
-        if holds_a_row_per_node(self.network_):
+    def _on_other_graph(self, graph: Graph, new: bool = False) -> Answers:
+        own = getattr(self.network_, "intervention", None)
+        members = own.each if isinstance(own, Several) else [own]
+        if new and any(isinstance(one, LowRank | EmbeddingSimilarity) for one in members):
+            count, known = graph.num_nodes, self._graph.num_nodes
             raise InputError(
-                f"graph: intervention={self.intervention!r} holds a row per training node and none for "
-                f"these {new} new nodes; leave graph out (they are linked to their nearest training nodes), "
-                f"give a matrix of shape ({new}, {known} + {new}) that links them to training nodes, or fit "
-                "with intervention='fs'"
+                f"graph: {type(own).__name__} holds a row per training node and none for these {count} new "
+                "nodes; leave graph out (they are linked to their nearest training nodes), give a matrix of "
+                f"shape ({count}, {known} + {count}) that links them to those, or fit with intervention='fs'"
             )
-        return ask(self.network_, Nodes(x, self._nodes.is_sparse), among, self._config)
+        read = self._as_read(graph)
+        probabilities = predict_proba(self.network_, read, self._config)
+        return Answers(probabilities.numpy(), embed(self.network_, read, self._config).numpy())
 
-    def _ask_new(self, new_x: Any, links: Links) -> Answers:
-        return ask_new(self.network_, self._nodes, self._graph, new_x, links, self._config)
+    @torch.no_grad()
+    def _of_new_nodes(self, joint: Graph) -> Answers:
+        """Nodes that follow those of training: they receive from these, which do not receive from them.
 
+        Only what they depend on is computed, where the model can do that.
+        """
+        joint, known = self._as_read(joint), self._graph.num_nodes
+        before = adjacency(self._graph.edge_index, known)
+        network = with_new_nodes(self.network_, before, joint.adjacency, rows="mean").eval()
+        inputs = whole_graph(network, joint, self._config)
+        batch = part_of(inputs, torch.arange(known, joint.num_nodes), network, "auto")
+        probabilities = batch.targets(network.probabilities(batch.x, batch.graph))
+        embedding = batch.targets(network.embed(batch.x, batch.graph))[: len(probabilities)]  # targets first
+        return Answers(probabilities.numpy(), embedding.numpy())
 
-def _plain(value: Any) -> Any:
-    """Searches over parameters draw NumPy scalars; the training settings want Python's own."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _whole(name: str, value: Any, least: int = 1) -> int:
-    value = _plain(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name}={value!r}: give a whole number, {least} or more")
-    return value
-
-
-def _number(name: str, value: Any) -> float:
-    value = _plain(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{name}={value!r}: give a number")
-    return value
+    def _as_read(self, graph: Graph) -> Graph:
+        """The graph as the model reads it. Embeddings of the training graph fit no other one."""
+        model, settings = self._setting.model, self._setting.settings
+        if zoo.BODIES[zoo.parse(model).body].embedding is not None and graph is not self._graph:
+            raise InputError(
+                f"graph: {model} reads embeddings of its training graph alone; fit again with all rows"
+            )
+        return zoo.input_graph(model, graph, **settings)

@@ -10,34 +10,41 @@ from sklearn.utils import check_consistent_length
 
 from ..errors import InputError
 from .base import GraphEstimator
-from .labels import encode, labelled, require_two
+from .labels import encode, labelled
 
 
 class CATClassifier(ClassifierMixin, GraphEstimator):
-    """Conjoint attention network that learns from a few labelled nodes of a graph.
+    """A network that learns from a few labelled nodes of a graph, as `conjoint train` and `learn` do.
+
+    With no parameter given it is the recommended network or its rival, as validation nodes say. The same
+    data, split and seed give the same bits through each of the three.
 
     Args:
-        intervention: what the structural attention listens to: "mf" (matrix factorisation of the graph),
-            "sc" (self-expression), "fs" (similarity of features), None (features alone), or an
-            `Intervention` of your own, which is copied.
-        strategy: how it joins the feature attention: "implicit", "explicit" or "structural".
-        hidden, heads, num_layers, dropout: size of each head, heads of the hidden layers, layers (2 or more),
-            and dropout, as in `CAT`.
-        epochs, patience, lr, weight_decay, penalty_weight: as in `TrainConfig`.
-        validation_fraction: share of each class's labels that choose the epoch instead of training.
-        row_normalise: divide each row of X by its sum: "always", "never", or "auto" = where X is mostly
-            zeros and nothing is negative, as word counts are.
+        model: a name of `conjoint describe`: "cat-e-smooth", "gat", "gcn", "spread-trust", ...
+        intervention: in place of a model, what structural attention is made from in the paper's network: a
+            name ("mf", "sc", "fs", ...), several joined by a plus, or "auto" (validation nodes choose). An
+            `Intervention` of your own has no name that the learner could build it by: the paper's network is
+            put around a copy, with the same settings, and trained by the same `fit`, on the full graph.
+        strategy: with an intervention: "implicit" (default) or "explicit"; with one of your own also
+            "structural".
+        hidden, heads, num_layers, dropout: of the network; None: as the model usually has it. Some models do
+            not have all of them; heads and num_layers by themselves ask for attention (cat-i-mf).
+        epochs, patience, lr, weight_decay, penalty_weight, row_normalise: as in `TrainConfig`; None: as
+            recommended for the model.
+        settings, train: any other setting of the network and of training, by name.
+        validation_fraction: share of each class's labels that choose epoch and model instead of training.
         n_neighbors, metric: the nearest-neighbour graph that stands in where no graph is given, and that
             links new nodes to those of training.
-        random_state: an int gives the same bits on every fit.
+        random_state: an int is the seed, and gives the same bits on every fit.
 
     Attributes:
         classes_: the classes, sorted.
         transduction_: the class of every node of the training graph.
         label_distributions_: the class probabilities behind it. [nodes, classes]
-        embedding_: the last hidden layer. [nodes, heads * hidden]
+        embedding_: the last hidden layer. [nodes, hidden units]
         attention_: table of src, dst, layer, head, feature, structural, conjoint.
-        network_: the trained `CAT`.
+        network_, model_: the trained network, and its name (None around an intervention of your own).
+        choice_: how the model was chosen (`Choice`), None if it was named.
         history_: one row per epoch.
         n_iter_: epochs trained.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
@@ -49,28 +56,29 @@ class CATClassifier(ClassifierMixin, GraphEstimator):
     array([0, 0, 1, 1])
     """
 
-    def fit(self, X: Any, y: Any = None, *, graph: Any = None) -> "CATClassifier":
+    def fit(self, X: Any, y: Any = None, *, graph: Any = None, validation: Any = None) -> "CATClassifier":
         """Train on the labelled rows of X; the others take part in the graph alone.
 
         Args:
             X: features, one row per node: array, SciPy sparse, pandas.
             y: one label per row; -1, NaN, None and "" mean unlabelled.
-            graph: who is linked to whom: a square SciPy matrix or array, an edge index of shape [2, edges]
+            graph: which rows are linked: a square SciPy matrix or array, an edge index of shape [2, edges]
                 (NumPy or torch), a NetworkX graph, or None for the nearest neighbours in X. Read as
-                undirected and without weights.
+                undirected.
+            validation: labelled rows that choose epoch and model, in place of `validation_fraction`: indices,
+                or a mask with an entry per row.
         """
         if y is None:
             raise InputError("y: this CATClassifier requires y to be passed, but the target y is None")
-        nodes, links = self._read(X, graph)
+        nodes = self._read(X, graph)
         self.classes_, codes = encode(y)
-        check_consistent_length(nodes.x, codes)
-        require_two(self.classes_)
-        answers = self._train(nodes, links, codes, self._seed())
+        check_consistent_length(X, codes)
+        answers = self._train(nodes, self.classes_, codes, self._seed(), validation)
         self.label_distributions_ = answers.probabilities
         self.transduction_ = self.classes_[answers.probabilities.argmax(axis=1)]
         return self
 
-    def predict_proba(self, X: Any, *, graph: Any = None) -> npt.NDArray[np.float64]:
+    def predict_proba(self, X: Any, *, graph: Any = None) -> npt.NDArray[np.float32]:
         """Class probabilities, in the order of `classes_`. See `predict` for which graph is used."""
         return self._answers(X, graph).probabilities
 

@@ -1,21 +1,29 @@
 """Clustering of nodes with scikit-learn's interface, with a few labels or with none."""
 
+import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from sklearn.base import ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
 
-from ..nn.interventions import Intervention
-from .base import GraphEstimator
-from .first_clusters import first_clusters
-from .labels import encode, labelled, require_two
-from .network import Answers
+from ..errors import InputError
+from ..graph.graph import Graph
+from ..graph.smoothing import smoothed_features
+from .base import OF_TRAINING, Answers, GraphEstimator
+from .labels import Codes, encode, labelled
+
+SURE = 0.5  # share of each cluster that may label the network
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CATClusterer(ClusterMixin, GraphEstimator):
-    """Conjoint attention network that divides the nodes of a graph into groups.
+    """A network that divides the nodes of a graph into groups.
 
     With a few labels in `y` it does the paper's semi-supervised clustering: every node goes to one of the
     labelled classes. Without labels it makes its own first: k-means on features averaged over `hops` steps
@@ -25,83 +33,48 @@ class CATClusterer(ClusterMixin, GraphEstimator):
     Args:
         n_clusters: how many groups to look for without labels; with labels, the classes decide.
         hops: steps of the graph that features are averaged over before k-means.
-        intervention, ..., random_state: as in `CATClassifier`.
+        model, ..., random_state: as in `CATClassifier`.
 
     Attributes:
         labels_: the group of every node: a class of `y`, or numbers from 0 without labels. A cluster that the
             network leaves empty is dropped, so there may be fewer than `n_clusters`.
         classes_: the groups there are.
-        embedding_, attention_, network_, history_, n_iter_, n_features_in_, feature_names_in_: as in
-            `CATClassifier`.
+        embedding_, attention_, network_, model_, choice_, history_, n_iter_, n_features_in_,
+            feature_names_in_: as in `CATClassifier`.
     """
 
-    def __init__(
-        self,
-        *,
-        n_clusters: int = 8,
-        hops: int = 5,
-        intervention: str | Intervention | None = "mf",
-        strategy: str = "implicit",
-        hidden: int = 8,
-        heads: int = 8,
-        num_layers: int = 2,
-        dropout: float = 0.6,
-        epochs: int = 200,
-        patience: int = 50,
-        lr: float = 0.01,
-        weight_decay: float = 5e-4,
-        penalty_weight: float = 0.01,
-        validation_fraction: float = 0.2,
-        row_normalise: str = "auto",
-        n_neighbors: int = 10,
-        metric: str = "euclidean",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(
-            intervention=intervention,
-            strategy=strategy,
-            hidden=hidden,
-            heads=heads,
-            num_layers=num_layers,
-            dropout=dropout,
-            epochs=epochs,
-            patience=patience,
-            lr=lr,
-            weight_decay=weight_decay,
-            penalty_weight=penalty_weight,
-            validation_fraction=validation_fraction,
-            row_normalise=row_normalise,
-            n_neighbors=n_neighbors,
-            metric=metric,
-            random_state=random_state,
-        )
-        self.n_clusters = n_clusters
-        self.hops = hops
+    n_clusters: int = 8
+    hops: int = 5
 
-    def fit(self, X: Any, y: Any = None, *, graph: Any = None) -> "CATClusterer":
+    def fit(self, X: Any, y: Any = None, *, graph: Any = None, validation: Any = None) -> "CATClusterer":
         """Divide the rows of X. `y`: labels of some rows (-1, NaN, None and "" = none) or None for no labels.
 
-        `graph` is as in `CATClassifier.fit`.
+        `graph` and, where there are labels, `validation` are as in `CATClassifier.fit`.
         """
-        nodes, links = self._read(X, graph)
-        seed = self._seed()
+        nodes, seed = self._read(X, graph), self._seed()
         if y is not None and labelled(y)[1].any():
-            check_consistent_length(nodes.x, y)
+            check_consistent_length(X, y)
             self.classes_, codes = encode(y)
-            require_two(self.classes_)
-            answers = self._train(nodes, links, codes, seed)
+            answers = self._train(nodes, self.classes_, codes, seed, validation)
             self._groups = np.arange(len(self.classes_))
         else:
-            codes = first_clusters(nodes, links, self.n_clusters, self.hops, self._make_config(nodes, seed))
-            answers = self._train(nodes, links, codes, seed)
+            if validation is not None:
+                raise InputError(
+                    "validation: no row has a label, so none can choose; leave it out, or give y"
+                )
+            rule = self._given(OF_TRAINING, self.train).get("row_normalise", "auto")
+            codes = first_clusters(nodes, self.n_clusters, self.hops, rule, seed)
+            answers = self._train(nodes, np.unique(codes[codes >= 0]), codes, seed, None)
             self._groups = np.unique(answers.probabilities.argmax(axis=1))
             self.classes_ = np.arange(len(self._groups))
         self.labels_ = self._decide(answers)
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, *, graph: Any = None) -> npt.NDArray[Any]:
+    def fit_predict(
+        self, X: Any, y: Any = None, *, graph: Any = None, validation: Any = None
+    ) -> npt.NDArray[Any]:
         """Fit, and return `labels_`."""
-        return self.fit(X, y, graph=graph).labels_
+        return self.fit(X, y, graph=graph, validation=validation).labels_
 
     def predict(self, X: Any, *, graph: Any = None) -> npt.NDArray[Any]:
         """The group of each row, with `graph` and new rows as in `CATClassifier.predict`."""
@@ -109,3 +82,42 @@ class CATClusterer(ClusterMixin, GraphEstimator):
 
     def _decide(self, answers: Answers) -> npt.NDArray[Any]:
         return self.classes_[answers.probabilities[:, self._groups].argmax(axis=1)]
+
+
+def first_clusters(graph: Graph, count: Any, hops: int, row_normalise: str, seed: int) -> Codes:
+    """k-means on smoothed features; a code for the surer half of each cluster, -1 for the other nodes.
+
+    A node is sure of its place if the next centre is much farther than its own. Each cluster keeps at least
+    one node.
+    """
+    nodes = graph.num_nodes
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= nodes:
+        raise InputError(
+            f"n_clusters={count!r} with n_samples={nodes}: give a whole number from 1 to the rows of X"
+        )
+    x = graph.inputs(row_normalise, torch.empty(0))
+    smooth = smoothed_features(x, graph.edge_index, nodes, hops=int(hops), seed=seed).numpy()
+    return _surer_part(*_k_means(smooth, int(count), seed))
+
+
+def _k_means(
+    vectors: npt.NDArray[np.float32], count: int, seed: int
+) -> tuple[Codes, npt.NDArray[np.float32]]:
+    """(cluster of each row, how much farther the next centre is than its own)."""
+    search = KMeans(count, n_init=10, random_state=seed)
+    with warnings.catch_warnings():
+        # Fewer distinct rows than clusters: the clusters without members are dropped below.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = search.fit(vectors)
+    near = np.sort(fitted.transform(vectors), axis=1)
+    margin = near[:, 1] - near[:, 0] if count > 1 else -near[:, 0]
+    return fitted.labels_.astype(np.int64), margin
+
+
+def _surer_part(clusters: Codes, margin: npt.NDArray[np.float32]) -> Codes:
+    codes = np.full(len(clusters), -1, dtype=np.int64)
+    for code, cluster in enumerate(np.unique(clusters)):  # equal rows may fill fewer clusters than asked for
+        members = np.flatnonzero(clusters == cluster)
+        surest = members[np.argsort(-margin[members], kind="stable")]
+        codes[surest[: max(1, round(SURE * len(members)))]] = code
+    return codes

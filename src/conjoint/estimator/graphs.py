@@ -1,18 +1,21 @@
 """The graph as scikit-learn users have it: a matrix, an edge list, NetworkX, or nothing but X."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
+from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
-from ..data.tidy import tidy_edges
 from ..errors import InputError
+from ..graph.edges import tidy_edges
+from ..graph.graph import Graph
+from ..graph.sparse import is_sparse, to_csr, to_scipy
 
-Ids = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
 
 
 class NodeGraph:
@@ -36,101 +39,120 @@ class NodeGraph:
         return NodeGraph(self.matrix[rows][:, rows])
 
 
-Floats = npt.NDArray[np.float64]
-
-
-class Edges(NamedTuple):
-    """As the user gave them: pairs of rows, and a positive strength each (None: all alike)."""
-
-    source: Ids
-    target: Ids
-    weight: Floats | None = None
-
-
-class Graph(NamedTuple):
-    """Undirected edges between the rows of X, both directions, and what the user calls the nodes."""
-
-    edge_index: Tensor  # [2, entries]
-    edge_weight: Tensor | None  # [entries]
-    names: npt.NDArray[Any]  # [nodes]
-
-
-def read_graph(graph: Any, num_nodes: int, index: Any = None) -> Graph:
-    """Any accepted form of a graph over the rows of X; self-loops are dropped, the layers add their own.
+def read_graph(given: Any, x: Tensor, index: Any = None) -> Graph:
+    """The rows of x with any accepted form of edges between them; self-loops are dropped.
 
     `index` is the index of X where X is a table; names of NetworkX nodes are looked up in it.
     """
-    names = _names(num_nodes, index)
-    if hasattr(graph, "adjacency") and hasattr(graph, "nodes"):
-        edges, names = _from_networkx(graph, num_nodes, index)
-    elif isinstance(graph, NodeGraph) or sp.issparse(graph):
-        edges = _from_matrix(graph.matrix if isinstance(graph, NodeGraph) else graph, num_nodes)
-    else:
-        edges = _from_array(graph, num_nodes)
-    return Graph(*tidy_edges(edges.source, edges.target, num_nodes, edges.weight, []), names)
+    names = None if index is None else np.asarray(index)
+    if hasattr(given, "adjacency") and hasattr(given, "nodes"):
+        given, names = _from_networkx(given, x.size(0), index)
+    return _tidy(x, _matrix(given, x.size(0)), names)
 
 
-def _names(num_nodes: int, index: Any) -> npt.NDArray[Any]:
-    return np.arange(num_nodes) if index is None else np.asarray(index)
+def nearest_graph(x: Tensor, count: int, metric: str, index: Any = None) -> Graph:
+    """Edges between each row of x and its `count` nearest others."""
+    return _tidy(x, _nearest(x, None, count, metric), None if index is None else np.asarray(index))
 
 
-def _from_networkx(graph: Any, num_nodes: int, index: Any) -> tuple[Edges, npt.NDArray[Any]]:
-    nodes = list(graph.nodes)
-    if len(nodes) != num_nodes:
-        raise InputError(f"graph: it has {len(nodes)} nodes, X has {num_nodes} rows; give one row per node")
-    order = nodes
-    # Rows follow the table's index, or the numbers that nodes carry, before the order of insertion.
-    for candidate in (None if index is None else list(index), range(num_nodes)):
-        if candidate is not None and set(candidate) == set(nodes):
-            order = list(candidate)
-            break
-    row_of = {node: row for row, node in enumerate(order)}
-    found = [(row_of[a], row_of[b], weight) for a, b, weight in graph.edges(data="weight", default=1)]
-    pairs = np.array([(a, b) for a, b, _ in found], dtype=np.int64).reshape(-1, 2)
-    names = np.empty(num_nodes, dtype=object)
-    names[:] = order
-    simple = all(isinstance(name, int) for name in order) or all(isinstance(name, str) for name in order)
-    return _edges(pairs.T, [weight for *_, weight in found]), np.array(order) if simple else names
+def joined_by_nearest(known: Graph, new_x: Tensor, count: int, metric: str) -> Graph:
+    """The graph with new nodes, each of which receives from the known nodes nearest to it."""
+    alone = sp.coo_array((new_x.size(0), new_x.size(0)))
+    return _joined(known, _tidy(new_x, alone, None), _nearest(known.x, new_x, count, metric))
 
 
-def _from_matrix(matrix: Any, num_nodes: int) -> Edges:
-    if matrix.shape[0] == num_nodes != matrix.shape[1]:
-        raise InputError(
-            f"graph: a matrix of shape {matrix.shape} for {num_nodes} rows of X; cross-validation slices "
-            "rows alone, so pass graph=NodeGraph(A) there, elsewhere a square matrix"
-        )
-    if matrix.shape != (num_nodes, num_nodes):
-        raise InputError(
-            f"graph: a matrix of shape {matrix.shape} for {num_nodes} rows of X; "
-            "give a square matrix with one row and one column per row of X"
-        )
-    return _stored(matrix)
+def joined_by_matrix(known: Graph, new_x: Tensor, matrix: Any) -> Graph:
+    """The graph with new nodes; `matrix` has a row for each and a column for every node, known ones first."""
+    whole = sp.csr_array(matrix)
+    among = read_graph(whole[:, known.num_nodes :], new_x)
+    return _joined(known, among, sp.coo_array(whole[:, : known.num_nodes]))
 
 
-def _stored(matrix: Any) -> Edges:
-    coo = sp.coo_array(matrix)
-    kept = coo.data != 0
-    return _edges(np.stack([coo.row[kept], coo.col[kept]]), coo.data[kept])
+def as_array(x: Tensor) -> Any:
+    """Features as scikit-learn takes them: SciPy CSR or a dense array."""
+    return to_scipy(x) if is_sparse(x) else x.numpy()
 
 
-def _edges(ends: npt.NDArray[Any], weight: npt.ArrayLike) -> Edges:
-    strength = np.asarray(weight, dtype=np.float64)
-    if not np.isfinite(strength).all() or (strength <= 0).any():
+def _tidy(x: Tensor, matrix: sp.coo_array, names: Array | None) -> Graph:
+    source, target, weight = _edges(matrix)
+    edges, edge_weight = tidy_edges(source, target, x.size(0), weight, [])
+    return Graph(given_x=x, y=torch.full((x.size(0),), -1), edges=edges, edge_weight=edge_weight, ids=names)
+
+
+def _joined(known: Graph, new: Graph, into: sp.coo_array) -> Graph:
+    """One graph, known nodes first. No edge leads from a new node to a known one. into: [new, known]"""
+    target, source, weight = _edges(into)
+    edges = [
+        known.edge_index,
+        torch.from_numpy(np.stack([source, target + known.num_nodes])),
+        new.edge_index + known.num_nodes,
+    ]
+    weights = [
+        known.edge_weight,
+        None if weight is None else torch.from_numpy(weight).float(),
+        new.edge_weight,
+    ]
+    each = [torch.ones(e.size(1)) if w is None else w for e, w in zip(edges, weights, strict=True)]
+    return Graph(
+        given_x=to_csr(sp.vstack([to_scipy(known.x), to_scipy(new.x)]))
+        if is_sparse(known.x)
+        else torch.cat([known.x, new.x]),
+        y=torch.cat([known.y, new.y]),
+        edges=torch.cat(edges, dim=1),
+        edge_weight=None if all(one is None for one in weights) else torch.cat(each),
+        class_names=known.class_names,
+    )
+
+
+def _edges(matrix: sp.coo_array) -> tuple[Array, Array, Array | None]:
+    """(row, column, weight) of each edge; no weights where all are 1."""
+    kept = matrix.data != 0
+    weight = matrix.data[kept].astype(np.float64)
+    if not np.isfinite(weight).all() or (weight <= 0).any():
         raise InputError(
             "graph: an edge weight is negative, NaN or infinite; a weight says how strong a link is, so give "
             "numbers above 0 or leave the edge out"
         )
-    source, target = ends.astype(np.int64)
-    return Edges(source, target, None if (strength == 1).all() else strength)
+    row, col = (part[kept].astype(np.int64) for part in (matrix.row, matrix.col))
+    return row, col, None if (weight == 1).all() else weight
 
 
-def _from_array(graph: Any, num_nodes: int) -> Edges:
-    if isinstance(getattr(graph, "edge_index", None), Tensor):  # PyG's Data
-        graph = graph.edge_index
-    if isinstance(graph, Tensor):
-        graph = to_edge_index(graph)[0] if is_torch_sparse_tensor(graph) else graph
-        graph = graph.detach().cpu().as_subclass(Tensor).numpy()
-    pairs = np.asarray(graph)
+def _from_networkx(graph: Any, num_nodes: int, index: Any) -> tuple[sp.coo_array, Array]:
+    nodes = list(graph.nodes)
+    if len(nodes) != num_nodes:
+        raise InputError(f"graph: it has {len(nodes)} nodes, X has {num_nodes} rows; give one row per node")
+    # Rows follow the table's index, or the numbers that nodes carry, before the order of insertion.
+    named = [] if index is None else [list(index)]
+    order = next(one for one in (*named, list(range(num_nodes)), nodes) if set(one) == set(nodes))
+    row_of = {node: row for row, node in enumerate(order)}
+    found = [(row_of[a], row_of[b], weight) for a, b, weight in graph.edges(data="weight", default=1)]
+    source, target, weight = np.array(found, dtype=np.float64).reshape(-1, 3).T
+    ends = source.astype(np.int64), target.astype(np.int64)
+    names = np.empty(num_nodes, dtype=object)
+    names[:] = order
+    simple = all(isinstance(name, int) for name in order) or all(isinstance(name, str) for name in order)
+    matrix = sp.coo_array((weight, ends), shape=(num_nodes, num_nodes))
+    return matrix, np.array(order) if simple else names
+
+
+def _matrix(given: Any, num_nodes: int) -> sp.coo_array:
+    """[nodes, nodes] from a matrix, an array or pairs of rows."""
+    given = given.matrix if isinstance(given, NodeGraph) else given
+    if isinstance(getattr(given, "edge_index", None), Tensor):  # PyG's Data
+        given = given.edge_index
+    if isinstance(given, Tensor):
+        given = to_edge_index(given)[0] if is_torch_sparse_tensor(given) else given
+        given = given.detach().cpu().as_subclass(Tensor).numpy()
+    if sp.issparse(given):
+        if given.shape != (num_nodes, num_nodes):
+            sliced = "cross-validation slices rows alone, so pass graph=NodeGraph(A) there, elsewhere"
+            raise InputError(
+                f"graph: a matrix of shape {given.shape} for {num_nodes} rows of X; "
+                f"{sliced if given.shape[0] == num_nodes else 'give'} a square matrix with one row and one "
+                "column per row of X"
+            )
+        return sp.coo_array(given)
+    pairs = np.asarray(given)
     if pairs.ndim == 2 and pairs.shape[0] == 2 and pairs.dtype.kind in "iu":
         if pairs.size and (pairs.min() < 0 or pairs.max() >= num_nodes):
             bad = int(pairs.min() if pairs.min() < 0 else pairs.max())
@@ -138,53 +160,22 @@ def _from_array(graph: Any, num_nodes: int) -> Edges:
                 f"graph: an edge names node {bad}, but X has rows 0 to {num_nodes - 1}; in cross-validation "
                 "pass graph=NodeGraph(A)"
             )
-        return _edges(pairs, np.ones(pairs.shape[1]))
-    if pairs.ndim == 2 and pairs.shape == (num_nodes, num_nodes) and pairs.dtype.kind in "biuf":
-        return _stored(pairs)
+        return sp.coo_array((np.ones(pairs.shape[1]), tuple(pairs)), shape=(num_nodes, num_nodes))
+    if pairs.shape == (num_nodes, num_nodes) and pairs.dtype.kind in "biuf":
+        return sp.coo_array(pairs)
     turned = "pairs stand in columns here: pass graph.T, or " if pairs.shape[1:] == (2,) else ""
     raise InputError(
-        f"graph: {type(graph).__name__} of shape {pairs.shape} and type {pairs.dtype}; {turned}give a SciPy "
+        f"graph: {type(given).__name__} of shape {pairs.shape} and type {pairs.dtype}; {turned}give a SciPy "
         "adjacency matrix, an integer edge index of shape [2, edges], a NetworkX graph, or None"
     )
 
 
-def nearest(to: Any, x: Any, count: int, metric: str, *, same: bool = False) -> tuple[Ids, Ids]:
-    """(row of x, row of `to`) for the `count` nearest of each; a row is not its own neighbour if `same`."""
-    from sklearn.neighbors import NearestNeighbors
-
+def _nearest(to: Tensor, x: Tensor | None, count: int, metric: str) -> sp.coo_array:
+    """1 from each row of x to the `count` nearest of `to`; None: from each of `to`, itself left out."""
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise InputError(f"n_neighbors={count!r}: give a whole number, 1 or more")
-    available = to.shape[0] - int(same)
-    search = NearestNeighbors(n_neighbors=min(int(count), available), metric=metric).fit(to)
-    found = search.kneighbors(None if same else x, return_distance=False)
-    return np.repeat(np.arange(found.shape[0]), found.shape[1]), found.ravel().astype(np.int64)
-
-
-def nearest_graph(x: Any, count: int, metric: str, index: Any = None) -> Graph:
-    """Edges between each row of x and its `count` nearest others."""
-    names = _names(x.shape[0], index)
-    if x.shape[0] == 1:
-        return Graph(torch.empty(2, 0, dtype=torch.int64), None, names)
-    source, target = nearest(x, x, count, metric, same=True)
-    return Graph(*tidy_edges(source, target, x.shape[0], None, []), names)
-
-
-class Links(NamedTuple):
-    """Who new nodes listen to: training nodes, and each other."""
-
-    known: Edges  # from training node to new node
-    among: Graph
-
-
-def nearest_links(known_x: Any, new_x: Any, count: int, metric: str) -> Links:
-    """Each new node listens to the training nodes nearest to it, and to no other new node."""
-    new, known = nearest(known_x, new_x, count, metric)
-    nobody = Graph(torch.empty(2, 0, dtype=torch.int64), None, np.arange(new_x.shape[0]))
-    return Links(Edges(known, new), nobody)
-
-
-def read_links(graph: Any, num_new: int, num_known: int) -> Links:
-    """A matrix with a row per new node and a column per training node, then one per new node."""
-    matrix = sp.csr_array(graph)
-    known = _stored(matrix[:, :num_known])
-    return Links(Edges(known.target, known.source, known.weight), read_graph(matrix[:, num_known:], num_new))
+    found = min(int(count), to.size(0) - (x is None))
+    if found == 0:
+        return sp.coo_array((1, 1))
+    search = NearestNeighbors(n_neighbors=found, metric=metric).fit(as_array(to))
+    return sp.coo_array(search.kneighbors_graph(None if x is None else as_array(x)))

@@ -1,10 +1,10 @@
 """Which rows of a later X are nodes that the network was trained on."""
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 _CHUNK = 4096
@@ -24,31 +24,16 @@ def row_keys(x: Any) -> list[bytes]:
     return keys
 
 
-class KnownRows:
-    """Finds training nodes by their features."""
+def means_over_equals(asked: Sequence[bytes], known: Sequence[bytes]) -> sp.csr_array:
+    """A matrix that gives each row the mean over the known rows of the same key. [asked, known]
 
-    def __init__(self, x: Any) -> None:
-        self.keys = row_keys(x)
-        self.nodes: dict[bytes, list[int]] = {}
-        for node, key in enumerate(self.keys):
-            self.nodes.setdefault(key, []).append(node)
-
-    def is_all(self, keys: list[bytes]) -> bool:
-        """Whether these are the training nodes themselves, in their order."""
-        return keys == self.keys
-
-    def answer(
-        self, keys: list[bytes], of_nodes: npt.NDArray[Any]
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Rows of `of_nodes` for the keys that are known, and which are; 0 for the others.
-
-        Nodes with equal features cannot be told apart by them: they share the mean of their rows.
-        """
-        out = np.zeros((len(keys), of_nodes.shape[1]), dtype=of_nodes.dtype)
-        known = np.zeros(len(keys), dtype=bool)
-        for row, key in enumerate(keys):
-            nodes = self.nodes.get(key)
-            if nodes is not None:
-                out[row] = of_nodes[nodes[0]] if len(nodes) == 1 else of_nodes[nodes].mean(axis=0)
-                known[row] = True
-        return out, known
+    Nodes with equal features cannot be told apart by them. A row without any such node is empty.
+    """
+    nodes: dict[bytes, list[int]] = {}
+    for node, key in enumerate(known):
+        nodes.setdefault(key, []).append(node)
+    found = [nodes.get(key, []) for key in asked]
+    count = np.array([len(one) for one in found])
+    share = np.repeat(1.0 / np.maximum(count, 1), count).astype(np.float32)
+    column = np.array([node for one in found for node in one], dtype=np.int64)
+    return sp.csr_array((share, column, np.append(0, count.cumsum())), shape=(len(asked), len(known)))

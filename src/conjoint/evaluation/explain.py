@@ -5,15 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
-from torch_geometric.data import Data
 
 from ..errors import InputError
+from ..graph.graph import Graph
 from ..nn.attention import ConjointAttention
 from ..nn.cat import CAT
 from ..nn.model import NodeModel
-from ..nn.spread import Spread
+from ..nn.random_propagation import RandomPropagation
 from ..training.config import TrainConfig
-from ..training.inputs import prepare
+from ..training.steps import whole_graph
 
 Numbers = npt.NDArray[np.float64]
 
@@ -48,14 +48,14 @@ class Explanation:
     layers: list[LayerView]
 
 
-def attention_of(model: NodeModel, data: Data, config: TrainConfig) -> list[ConjointAttention]:
+def attention_of(model: NodeModel, data: Graph, config: TrainConfig) -> list[ConjointAttention]:
     """Every layer's attention over the whole graph, features treated as in training."""
-    if not isinstance(model, CAT | Spread):
+    if not isinstance(model, CAT | RandomPropagation):
         raise InputError(
             f"{type(model).__name__} has no attention to show; train gat, cat-*, spread-* or gated-trust"
         )
-    inputs = prepare(model, data, config)
-    return model.attention(inputs.x, inputs.graph)
+    whole = whole_graph(model, data, config)
+    return model.attention(whole.x, whole.graph)
 
 
 def explain(attention: list[ConjointAttention], node: int, layer: int | None = None) -> Explanation:

@@ -1,126 +1,162 @@
 """From a spec to its row: load, split, build, train, evaluate."""
 
+import resource
 import subprocess
+import sys
 import time
-from collections.abc import Mapping
-from dataclasses import asdict
-from functools import cache, lru_cache
+from dataclasses import asdict, dataclass, field
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch_geometric.data import Data
 
 from .. import kernels
-from ..data import load, make_split
-from ..data.splits import Split
-from ..errors import ConjointError
-from ..evaluation.choice import choose
-from ..evaluation.rivals import compare
+from ..data import load_graph, make_split
+from ..errors import ConjointError, InputError
+from ..graph.graph import Graph
+from ..graph.splits import Split
 from ..nn import zoo
+from ..nn.model import NodeModel
 from ..training import TrainConfig, config_from, evaluate, fit
-from ..training.runs.sidecar import versions
-from . import memory
-from .controls import CONTROLS
-from .spec import RunSpec
-from .variants import changed
-from .watching import ReleaseWatcher
-
-# Models of the grid that are a choice by validation, then a full training of what was chosen: what
-# `conjoint train --intervention auto` does, and `conjoint train`.
-AUTO, RECOMMENDED = "cat-auto", "recommended"
+from ..training.sidecar import versions
+from ..training.steps import part_of, share_right, whole_graph
+from ..training.stopping import Seen, watch
+from .extension import REMEDY, extension
+from .rows import Row, RunSpec
 
 
-def execute(spec: RunSpec, root: str | None = None) -> dict[str, Any]:
+def execute(spec: RunSpec, root: str | None = None) -> Row:
     """Do the run and return its row. A run that fails in a way we know (it diverged) also gives a row.
 
     Args:
         root: folder with the benchmarks' raw files, see `conjoint.data.load`.
     """
     began = time.perf_counter()
-    row: dict[str, Any] = {"key": spec.key, **asdict(spec)}
+    row: Row = {"key": spec.key, **asdict(spec)}
     data = _inputs(spec, root)
-    held = memory.start_counting()  # reading the graph is not what the memory of a model means
+    held = _forget_peak_memory()  # reading the graph is not what the memory of a model means
     try:
-        row |= _measure(spec, data)
+        split = make_split(data, spec.split, spec.split_seed, **spec.split_settings)
+        row |= extension().learners.get(spec.model, train)(spec, data, split)
     except ConjointError as error:
         row["failed"] = str(error)
-    top = memory.peak()
+    peak = _memory("VmHWM")
     row["seconds"] = round(time.perf_counter() - began, 3)
-    row |= {"peak_mib": round(top, 1), "grown_mib": round(top - held, 1)}
+    row |= {"peak_mib": round(peak, 1), "grown_mib": round(peak - held, 1)}
     row["made_with"] = _made_with()
     return row
 
 
-def _measure(spec: RunSpec, data: Data) -> dict[str, Any]:
-    split = make_split(data, spec.split, spec.split_seed, **spec.split_settings)
-    if spec.model in CONTROLS:
-        return CONTROLS[spec.model](data, split, spec.model_settings)
-    config = config_from({**spec.train_settings, "seed": spec.seed, "rule": spec.rule}, spec.label)
-    began = time.perf_counter()
-    name = _network(spec, data, split, config)
+def train(spec: RunSpec, data: Graph, split: Split) -> dict[str, Any]:
+    """The numbers of a row: those of the network that `spec` names, trained as it says."""
+    config = config_of(spec)
     model = zoo.build(
-        name,
-        features=int(data.x.size(1)),
+        spec.model,
+        features=data.num_features,
         classes=len(data.class_names),
-        num_nodes=int(data.num_nodes or 0),
+        num_nodes=data.num_nodes,
         seed=spec.seed,
         **spec.model_settings,
     )
-    watcher = ReleaseWatcher(model, data, split, config) if _as_in_the_paper(spec) else None
-    chose = spec.model in (AUTO, RECOMMENDED)
-    began = began if chose else time.perf_counter()  # to choose is part of its time
+    # The authors' rule is watched in runs of the paper's kind alone: it takes a while.
+    as_in_the_paper = not spec.variant and "consistency" not in spec.train_settings
+    watcher = ReleaseWatcher(model, data, split, config) if as_in_the_paper else None
+    began = time.perf_counter()
     fitted = fit(model, data, split, config, progress=watcher)
     seconds = time.perf_counter() - began
     row = evaluate(fitted, data, split)
-    row["split_seed"] = spec.split_seed  # evaluate() says None where the split is a published one
+    row["split_seed"] = spec.split_seed  # evaluate() gives None where the split is a published one
     row["fit_seconds"] = round(seconds, 3)
     row["parameters"] = sum(parameter.numel() for parameter in model.parameters())
-    if watcher is not None:
-        row["release"] = watcher.report()
-    return row | ({"chosen": name} if chose else {})
+    return row if watcher is None else row | {"release": watcher.report()}
 
 
-def _network(spec: RunSpec, data: Data, split: Split, config: TrainConfig) -> str:
-    """The network to train: the spec's, or what validation chooses."""
-    if spec.model == AUTO:
-        return choose(data, split, config, spec.model_settings).model
-    if spec.model == RECOMMENDED:
-        return compare(data, split, config, spec.model_settings).model
-    return spec.model
+def config_of(spec: RunSpec) -> TrainConfig:
+    return config_from({**spec.train_settings, "seed": spec.seed, "rule": spec.rule}, spec.label)
 
 
-def _as_in_the_paper(spec: RunSpec) -> bool:
-    """Whether the authors' rule has anything to say of it. Watching takes a while."""
-    return not spec.variant and "consistency" not in spec.train_settings
+@dataclass
+class ReleaseWatcher:
+    """Pass it to `fit(progress=...)`. It looks at TEST nodes, and never acts on the training.
+
+    The authors' release keeps the best test accuracy among the epochs whose validation loss improved. Both
+    rules run out of patience by validation loss, so one training serves both.
+    """
+
+    model: NodeModel
+    data: Graph
+    split: Split
+    config: TrainConfig
+    seen: Seen = field(default_factory=Seen)
+    all_accuracy: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._inputs = whole_graph(self.model, self.data, self.config)
+        self._test = part_of(self._inputs, self.split.reveal_test(), self.model, self.config.field)
+
+    @torch.no_grad()
+    def __call__(self, row: dict[str, Any]) -> None:
+        if row.get("val_loss", self.seen.val_loss) >= self.seen.val_loss:
+            return  # not evaluated in this epoch, or no progress: the rule would not look
+        self.model.eval()
+        out = self.model(self._test.x, self._test.graph)
+        test_accuracy = share_right(self._test.targets(out), self._test.labels)
+        self.seen, verdict = watch("release", self.seen, row | {"test_accuracy": test_accuracy})
+        if verdict.keep:
+            whole = self._test.graph is self._inputs.graph  # then all nodes are there already
+            logits = out if whole else self.model(self._inputs.x, self._inputs.graph)
+            labelled = self._inputs.labels >= 0
+            self.all_accuracy = share_right(logits[labelled], self._inputs.labels[labelled])
+
+    def report(self) -> dict[str, Any]:
+        """Marked for what it is: test nodes took part in choosing the epoch."""
+        return {
+            "rule": "release",
+            "saw_test": True,
+            "best_epoch": self.seen.kept_epoch,
+            "test_accuracy": self.seen.test_accuracy,
+            "all_accuracy": self.all_accuracy,
+        }
 
 
-Named = tuple[str, str | None, str | None]  # dataset, source, features
-
-
-def _inputs(spec: RunSpec, root: str | None) -> Data:
+def _inputs(spec: RunSpec, root: str | None) -> Graph:
     """The graph that the model reads: changed first, so that whatever is made from it sees the change."""
-    name: Named = (spec.dataset, spec.source, spec.features)
+    data, settings = _graph(spec.dataset, spec.source, spec.features, root), spec.model_settings
     if spec.variant:
-        return _read_by(spec.model, spec.model_settings, changed(_graph(name, root), spec.variant, spec.seed))
-    return _unchanged(name, root, spec.model, tuple(sorted(spec.model_settings.items())))
+        change = extension().change
+        if change is None:
+            raise InputError(f"variant {', '.join(spec.variant)}: the package changes no graphs; {REMEDY}")
+        data = change(data, spec.variant, spec.seed)
+    if spec.model in extension().learners:
+        return data
+    read = partial(zoo.input_graph, spec.model, data, **settings)
+    # Without a change it is the same for every seed: embeddings are made once per process.
+    return read() if spec.variant else data.once((spec.model, *sorted(settings.items())), read)
 
 
 @lru_cache(maxsize=2)
-def _graph(name: Named, root: str | None) -> Data:
-    dataset, source, features = name
-    return load(dataset, root=root, source=source, features=features)
+def _graph(dataset: str, source: str | None, features: str | None, root: str | None) -> Graph:
+    return load_graph(dataset, root=root, source=source, features=features)
 
 
-@lru_cache(maxsize=4)
-def _unchanged(name: Named, root: str | None, model: str, settings: tuple[tuple[str, Any], ...]) -> Data:
-    """The same for every seed: embeddings are made once per process."""
-    return _read_by(model, dict(settings), _graph(name, root))
+def _forget_peak_memory() -> float:
+    """Count the peak from now on, where the system can (Linux); returns what is held now, in MiB."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return _memory("VmHWM")
+    return _memory("VmRSS")
 
 
-def _read_by(model: str, settings: Mapping[str, Any], data: Data) -> Data:
-    as_it_is = model in CONTROLS or model in (AUTO, RECOMMENDED)
-    return data if as_it_is else zoo.input_graph(model, data, **settings)
+def _memory(name: str) -> float:
+    """MiB of this process as Linux counts them; elsewhere the peak since its start."""
+    try:
+        status = Path("/proc/self/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(name)) / 1024
+    except (OSError, StopIteration):
+        unit = 1024**2 if sys.platform == "darwin" else 1024  # macOS counts bytes
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 @cache
@@ -137,16 +173,13 @@ def _made_with() -> dict[str, Any]:
 
 def _commit() -> str | None:
     """The commit of the source tree, with a plus where it was changed since; None outside of one."""
-    here = Path(__file__).resolve().parents[1]
+    git = ["git", "-C", str(Path(__file__).resolve().parents[1])]
 
-    def git(*words: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(here), *words], capture_output=True, text=True, check=True
-        ).stdout.strip()
+    def ask(*words: str) -> str:
+        return subprocess.run([*git, *words], capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        return git("rev-parse", "--short=12", "HEAD") + (
-            "+" if git("status", "--porcelain", "--", ".") else ""
-        )
+        changed = "+" if ask("status", "--porcelain", "--", ".") else ""
+        return ask("rev-parse", "--short=12", "HEAD") + changed
     except (OSError, subprocess.CalledProcessError):
         return None

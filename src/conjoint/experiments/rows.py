@@ -1,22 +1,64 @@
-"""Rows on disk: one JSON object per line, one file per data set, appended and never rewritten.
+"""One training run as a value, and its row on disk.
 
-A process that is killed while it writes leaves a last line without an end. Readers ignore it, the next writer
-cuts it off.
+What a run is decides its key; the key decides whether it was done already. A row is one line of JSON in the
+file of its data set, appended and never rewritten. A process that is killed while it writes leaves a last
+line without an end: readers ignore it, the next writer cuts it off.
 """
 
+import hashlib
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..training.runs.storage import read_text, storage_errors, sync_folder
-from .spec import spec_from
+from ..storage import append_line, read_text, storage_errors, sync_file, sync_folder
 
 Row = dict[str, Any]
-LIMIT = 512 * 1024**2
+LIMIT = 512 * 1024**2  # bytes
+ACCURACIES = ("test_accuracy", "all_accuracy")
+MEASURED = (*ACCURACIES, "parameters", "epochs", "fit_seconds", "grown_mib")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """Everything that decides the numbers of a run, and nothing else."""
+
+    model: str  # a name of `conjoint.nn.zoo`, or of a learner in research
+    dataset: str
+    split: str  # with seed and settings: arguments of `conjoint.data.make_split`
+    seed: int  # of the initial weights and of training
+    split_seed: int = 0
+    source: str | None = None  # with dataset and features: arguments of `conjoint.data.load_graph`
+    features: str | None = None
+    rule: str = "val-loss"  # which epoch is kept
+    model_settings: Mapping[str, Any] = field(default_factory=dict)  # for `zoo.build`
+    train_settings: Mapping[str, Any] = field(default_factory=dict)  # for `TrainConfig`, but seed and rule
+    variant: Mapping[str, Any] = field(default_factory=dict)  # changes of the graph, see research/damage.py
+    split_settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def key(self) -> str:
+        """The same for equal specs on any machine and day; numbers count by value, so 1 and 1.0 are one."""
+        parts = asdict(self)
+        if not parts["split_settings"]:
+            del parts["split_settings"]  # younger than the first rows, whose keys must stand
+        plain = json.loads(json.dumps(parts, allow_nan=False), parse_int=float)
+        text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def label(self) -> str:
+        return f"{self.model} on {self.dataset}, {self.split} {self.split_seed}, seed {self.seed}"
+
+
+def spec_from(row: Mapping[str, Any]) -> RunSpec:
+    """The spec that a row was made from."""
+    given = {part.name: row[part.name] for part in fields(RunSpec) if part.name in row}
+    return RunSpec(**given)
 
 
 def rows_file(folder: Path, dataset: str) -> Path:
@@ -27,7 +69,16 @@ def read_rows(folder: Path) -> list[Row]:
     """Every complete row of every file, in a stable order; where a key comes twice the first counts."""
     rows: dict[str, Row] = {}
     for path in sorted(folder.glob("*.jsonl")):
-        for row in _read(path):
+        for number, line in enumerate(read_text(path, LIMIT, "the results").split("\n")[:-1], start=1):
+            try:
+                row = json.loads(line)
+                sound = spec_from(row).key == row["key"] and _has_results(row)
+            except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+                sound = False
+            if not sound:
+                raise InputError(
+                    f"{path} line {number}: not a result row; delete the line to have that run done again"
+                )
             rows.setdefault(row["key"], row)
     return list(rows.values())
 
@@ -35,16 +86,12 @@ def read_rows(folder: Path) -> list[Row]:
 def append_row(folder: Path, row: Mapping[str, Any]) -> None:
     """Add one row and wait until the disk has it."""
     path = rows_file(folder, row["dataset"])
-    line = json.dumps(row, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+    line = json.dumps(row, allow_nan=False, separators=(",", ":"))
     with storage_errors(path):
         folder.mkdir(parents=True, exist_ok=True)
-        is_new = not path.exists()
-        with open(path, "ab") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-        if is_new:
-            sync_folder(folder)
+    append_line(path, line)
+    sync_file(path)
+    sync_folder(folder)
 
 
 def cut_torn_lines(folder: Path) -> None:
@@ -63,38 +110,15 @@ def select(rows: Iterable[Row], keys: Iterable[str]) -> list[Row]:
     return [row for row in rows if row["key"] in wanted]
 
 
-def _read(path: Path) -> list[Row]:
-    rows = []
-    lines = read_text(path, LIMIT, "the results").split("\n")[:-1]
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-            sound = spec_from(row).key == row["key"] and _has_results(row)
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-            sound = False
-        if not sound:
-            raise InputError(
-                f"{path} line {number}: not a result row; delete the line to have that run done again"
-            )
-        rows.append(row)
-    return rows
-
-
 def _has_results(row: Row) -> bool:
     """Whether every number that a table may show is there, as a number; a failed run has none to show."""
     if not isinstance(row["made_with"], dict) or not _is_number(row["seconds"]):
         return False
     if "failed" in row:
         return isinstance(row["failed"], str)
-    measured = [row[name] for name in MEASURED]
     release = row.get("release", {})
-    if not isinstance(release, dict) or not all(map(_is_number, measured)) or row["epochs"] < 1:
-        return False
-    return all(_is_number(release[name]) for name in ACCURACIES if name in release)
-
-
-ACCURACIES = ("test_accuracy", "all_accuracy")
-MEASURED = (*ACCURACIES, "parameters", "epochs", "fit_seconds", "grown_mib")
+    measured = [row[name] for name in MEASURED] + [release[name] for name in ACCURACIES if name in release]
+    return isinstance(release, dict) and all(map(_is_number, measured)) and row["epochs"] >= 1
 
 
 def _is_number(value: object) -> bool:

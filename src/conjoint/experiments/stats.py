@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import stats
 
-from ..training import Spread
-from ..training.seeds import spread
+from ..training.seeds import Estimate, estimate
 from .rows import Row
 
 BASELINE = "gat"
@@ -39,28 +39,28 @@ class Paired:
 
 
 @dataclass(frozen=True)
-class Cell:
+class Result:
     """One model in one column."""
 
-    spread: Spread | None  # None: no run finished
-    failed: int
-    release: Spread | None  # what the authors' rule would have reported
-    gap: Spread | None  # release - validation-only, run by run
-    paired: Paired | None  # against the baseline; None for itself, or with fewer than two pairs
+    estimate: Estimate | None = None  # None: no run finished
+    failed: int = 0
+    release: Estimate | None = None  # what the authors' rule would have reported
+    gap: Estimate | None = None  # release - validation-only, run by run
+    paired: Paired | None = None  # against the baseline; None for itself, or with fewer than two pairs
 
 
-Cells = dict[tuple[str, Column], Cell]
+Results = dict[tuple[str, Column], Result]
 
 
-def summarise(
+def results_of(
     rows: Iterable[Row],
     metric: str,
     *,
     column: Callable[[Row], Column] = lambda row: row["dataset"],
     against: Sequence[str] = (),
     baseline: str = BASELINE,
-) -> Cells:
-    """Every cell of a table.
+) -> Results:
+    """The result of every model in every column.
 
     Args:
         column: which column a row belongs to.
@@ -76,31 +76,25 @@ def summarise(
             found = paired(group, groups.get((baseline, where), []), metric)
             if found is not None:
                 compared[model, where] = found
-    adjusted = holm([found.p for found in compared.values()])
-    compared = {
-        place: replace(found, adjusted=p)
-        for (place, found), p in zip(compared.items(), adjusted, strict=True)
-    }
-    return {place: _cell(group, metric, compared.get(place)) for place, group in groups.items()}
+    adjusted = dict(zip(compared, holm([found.p for found in compared.values()]), strict=True))
+    compared = {place: replace(found, adjusted=adjusted[place]) for place, found in compared.items()}
+    return {place: _result(group, metric, compared.get(place)) for place, group in groups.items()}
 
 
-def _cell(group: Sequence[Row], metric: str, against: Paired | None) -> Cell:
+def _result(group: Sequence[Row], metric: str, against: Paired | None) -> Result:
     good = [row for row in group if "failed" not in row]
-    release = [row["release"][metric] for row in good if metric in row.get("release", {})]
-    gaps = [row["release"][metric] - row[metric] for row in good if metric in row.get("release", {})]
-    return Cell(
-        spread=spread([row[metric] for row in good]) if good else None,
+    watched = [row for row in good if metric in row.get("release", {})]
+    return Result(
+        estimate=estimate([row[metric] for row in good]) if good else None,
         failed=len(group) - len(good),
-        release=spread(release) if release else None,
-        gap=spread(gaps) if gaps else None,
+        release=estimate([row["release"][metric] for row in watched]) if watched else None,
+        gap=estimate([row["release"][metric] - row[metric] for row in watched]) if watched else None,
         paired=against,
     )
 
 
 def paired(model: Sequence[Row], baseline: Sequence[Row], metric: str) -> Paired | None:
     """Compare on the (split seed, seed) pairs that both have; None where there are fewer than two."""
-    from scipy import stats
-
     ours, theirs = (
         {(r["split_seed"], r["seed"]): r for r in rows if "failed" not in r} for rows in (model, baseline)
     )
@@ -108,13 +102,15 @@ def paired(model: Sequence[Row], baseline: Sequence[Row], metric: str) -> Paired
     if len(both) < 2:
         return None
     differences = np.array([ours[pair][metric] - theirs[pair][metric] for pair in both])
-    half = spread(differences.tolist()).ci95
-    assert half is not None
-    if np.ptp(differences) < 1e-12:  # the t-test divides by the spread; signs are all that is left to count
+    if (
+        np.ptp(differences) < 1e-12
+    ):  # the t-test divides by the deviation; signs are all that is left to count
         p = 1.0 if abs(differences[0]) < 1e-12 else 0.5 ** (len(both) - 1)
         return Paired(float(differences[0]), 0.0, len(both), p, p, p)
     p = float(stats.ttest_1samp(differences, 0.0).pvalue)
     ranks = float(stats.wilcoxon(differences, zero_method="zsplit", method="asymptotic").pvalue)
+    half = estimate(differences.tolist()).ci95
+    assert half is not None
     return Paired(float(differences.mean()), half, len(both), p, ranks, p)
 
 

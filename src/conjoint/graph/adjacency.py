@@ -4,15 +4,18 @@ Every later stage (scores, attention, aggregation, penalties) works on this one 
 stands beside the edge that it belongs to. Self-loops are added here, once.
 """
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
-from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
 from ..errors import InputError
+
+T = TypeVar("T")
+MEMO = 32  # results that `Adjacency.once` keeps at most; the oldest goes first
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +106,23 @@ class Adjacency:
         edges[:, self.perm] = torch.stack([self.col, self.row])
         return edges
 
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make()` gives, made at most once under this key for as long as the object lives.
+
+        For what the entries decide, not their weights: a graph made by `without` shares it. A copy starts
+        with nothing.
+        """
+        memo: dict[Hashable, Any] = self.__dict__.setdefault("_memo", {})
+        if key not in memo:
+            made = make()
+            if len(memo) >= MEMO:
+                memo.pop(next(iter(memo)))
+            memo[key] = made
+        return memo[key]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_memo"}
+
     def to_user_order(self, per_entry: Tensor) -> Tensor:
         """Rows of a per-entry tensor, rearranged to stand beside `edge_index`."""
         out = torch.empty_like(per_entry)
@@ -127,7 +147,8 @@ class Adjacency:
         weight = torch.zeros(self.num_entries, device=self.col.device)
         weight = weight if self.log_weight is None else self.log_weight
         thinned = replace(self, log_weight=weight.masked_fill(dropped, -torch.inf))
-        made = ("degree", "row", "transposed", "simple", "edge_index")
+        self.__dict__.setdefault("_memo", {})
+        made = ("degree", "row", "transposed", "simple", "edge_index", "_memo")
         thinned.__dict__.update({name: self.__dict__[name] for name in made if name in self.__dict__})
         return thinned
 
@@ -202,9 +223,12 @@ def adjacency(
     )
 
 
+SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
+
+
 def _endpoints(edges: Tensor, flow: str) -> tuple[Tensor, Tensor]:
-    if is_torch_sparse_tensor(edges):
-        edges = to_edge_index(edges)[0].flip(0)  # PyG's adj_t: the row listens to the column
+    if isinstance(edges, Tensor) and edges.layout in SPARSE:
+        edges = edges.to_sparse_coo().coalesce().indices().flip(0)  # PyG's adj_t: row = target
     if not isinstance(edges, Tensor) or edges.dim() != 2 or edges.size(0) != 2:
         found = f"shape {tuple(edges.shape)}" if isinstance(edges, Tensor) else type(edges).__name__
         raise InputError(f"edge_index: expected an integer tensor of shape [2, edges], got {found}")

@@ -1,6 +1,6 @@
 """Compiled CPU kernels for conjoint attention, and the switch between them and plain torch."""
 
 from .library import active, disabled, status
-from .workspace import kept_memory
+from .memory import kept_memory
 
 __all__ = ["active", "disabled", "kept_memory", "status"]

@@ -17,16 +17,11 @@ SOURCES = Path(__file__).resolve().parent / "csrc"
 SUFFIX = ".dll" if sys.platform == "win32" else ".so"
 
 # What lets loops with exp and comparisons become vector code without -ffast-math: no errno, no floating-point
-# traps (nobody listens to either), and a*b+c in one instruction. Nothing here reorders additions.
+# traps (neither is ever read), and a*b+c in one instruction. Nothing here reorders additions.
 MATH = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast")
 COMMON = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wno-psabi", *MATH)
-SANITIZE = (
-    "-g",
-    "-O1",
-    "-fno-omit-frame-pointer",
-    "-fsanitize=address,undefined",
-    "-fno-sanitize-recover=undefined",
-)
+CHECKS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+SANITIZE = ("-g", "-O1", "-fno-omit-frame-pointer", *CHECKS)
 
 
 def variants() -> dict[str, tuple[str, ...]]:
@@ -60,13 +55,9 @@ def compile_library(target: Path, flags: Sequence[str]) -> str | None:
     for threading in ("-fopenmp", "-fopenmp-simd"):
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:
             made = Path(folder) / target.name
+            call = [*command, *COMMON, *flags, threading, "-o", str(made), *sources, "-lm"]
             try:
-                subprocess.run(
-                    [*command, *COMMON, *flags, threading, "-o", str(made), *sources, "-lm"],
-                    check=True,
-                    capture_output=True,
-                    text=True,
-                )
+                subprocess.run(call, check=True, capture_output=True, text=True)
             except (OSError, subprocess.CalledProcessError) as error:
                 problem = (getattr(error, "stderr", None) or str(error)).strip()
                 continue

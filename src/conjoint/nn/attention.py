@@ -2,12 +2,17 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..graph.adjacency import Adjacency
 from . import ops
+
+# Adam moves any parameter by about its rate per step, whatever the gradient. Three times that lets an
+# intervention that knows nothing fall to a few percent before the network has learnt its training nodes.
+SPEED = 3.0
 
 
 class Structure:
@@ -41,6 +46,36 @@ class Structure:
         return Structure(adj, self.score[: adj.num_entries], self.attention[: adj.num_entries])
 
 
+class ViewWeights(nn.Module):
+    """How much each of several interventions counts in a layer: learnt, and never negative.
+
+    Implicit (and structural): shares of r_s, from a softmax per head, so that with (r_f, r_s) of Eq. 6 the
+    attentions of features and of k interventions have k + 1 weights of sum 1. Explicit: factors of the
+    scores, starting at 1; a score that misleads can be turned down to nothing, but none can be turned around.
+    These are one per layer: the few labels tell all heads together what they cannot tell one.
+    """
+
+    def __init__(self, count: int, groups: int, explicit: bool) -> None:
+        super().__init__()
+        self.explicit = explicit
+        self.logit = nn.Parameter(torch.zeros(1 if explicit else groups, count))
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.logit)
+
+    @property
+    def weight(self) -> Tensor:
+        """[groups, k]"""
+        logit = SPEED * self.logit
+        return logit.exp() if self.explicit else logit.softmax(dim=-1)
+
+    def join(self, structure: Structure) -> Structure:
+        """One score or one attention per head in place of one per intervention."""
+        if structure.score.dim() == 1:  # given from outside, joined already
+            return structure
+        return structure.added(self.weight) if self.explicit else structure.mixed(self.weight)
+
+
 @dataclass(frozen=True, eq=False)
 class Logits:
     """Feature attention before the softmax: LeakyReLU(a_dst_i + a_src_j + edge_ij)."""
@@ -50,27 +85,23 @@ class Logits:
     edge: Tensor | None  # [entries, heads]
     negative_slope: float
 
+    def attention(
+        self, adj: Adjacency, structural: Tensor | None = None, mix: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """alpha and f. With a mix, `structural` is s_ij (Eq. 7), else C_ij (Eq. 8). [entries, heads] both"""
+        column = None if structural is None else _per_head(structural.to(self.a_src.dtype))
+        explicit = structural is not None and mix is None
+        parts = (self.a_src, self.a_dst, self.edge, column, mix, self.negative_slope)
+        return ops.attention(adj, *parts, explicit=explicit)
 
-@dataclass(frozen=True, eq=False)
-class Weights:
+
+class Weights(NamedTuple):
     """Attention weights and their parts, in entry order."""
 
     alpha: Tensor  # [entries, heads]
     feature: Tensor | None = None  # [entries, heads]: f_ij
     structural: Tensor | None = None  # [entries]: s_ij; [entries, heads] if of several interventions
     mix: Tensor | None = None  # [heads, 2]: r_f, r_s
-
-    def in_user_order(self, adj: Adjacency) -> "ConjointAttention":
-        def moved(part: Tensor | None) -> Tensor | None:
-            return None if part is None else adj.to_user_order(part)
-
-        return ConjointAttention(
-            adj.edge_index,
-            adj.to_user_order(self.alpha),
-            feature=moved(self.feature),
-            structural=moved(self.structural),
-            mix=self.mix,
-        )
 
 
 def conjoint_weights(
@@ -84,25 +115,27 @@ def conjoint_weights(
     """Eq. 7 if `mix` is given, Eq. 8 if only logits and structure are; else the one part there is.
 
     An edge of weight w has w times the share of the softmax, as w parallel edges would have.
-
     `with_parts` also works out f and s where the strategy itself does not need them.
     """
+    weight = adj.log_weight
     if logits is None:
         assert structure is not None
         alpha = _per_head(structure.attention).expand(-1, heads).contiguous()
         return Weights(alpha, structural=structure.attention)
-    weight = adj.log_weight
     if structure is None:
-        alpha = _attention(adj, logits, weight)
+        alpha = logits.attention(adj, weight)[0]
         return Weights(alpha, feature=alpha)
     if mix is None:
-        alpha = _attention(adj, logits, weighted(structure.score, weight))
-        parts = (_attention(adj, logits, weight), structure.attention) if with_parts else (None, None)
-        return Weights(alpha, *parts)
+        alpha = logits.attention(adj, weighted(structure.score, weight))[0]
+        return (
+            Weights(alpha, logits.attention(adj, weight)[0], structure.attention)
+            if with_parts
+            else Weights(alpha)
+        )
     if weight is None:
-        alpha, feature = _attention_and_mix(adj, logits, structure.attention, mix)
+        alpha, feature = logits.attention(adj, structure.attention, mix)
     else:
-        feature = _attention(adj, logits, weight)
+        feature = logits.attention(adj, weight)[0]
         alpha = mix[:, 0] * feature + mix[:, 1] * _per_head(structure.attention)
     return Weights(alpha, feature, structure.attention, mix)
 
@@ -119,26 +152,10 @@ def _per_head(per_entry: Tensor) -> Tensor:
     return per_entry.unsqueeze(1) if per_entry.dim() == 1 else per_entry
 
 
-def _attention(adj: Adjacency, logits: Logits, added: Tensor | None) -> Tensor:
-    """One softmax of the feature logits plus whatever is added to them. -> [entries, heads]"""
-    column = None if added is None else _per_head(added.to(logits.a_src.dtype))
-    parts = (logits.a_src, logits.a_dst, logits.edge, column, None, logits.negative_slope)
-    return ops.attention(adj, *parts, explicit=added is not None)[0]
-
-
-def _attention_and_mix(
-    adj: Adjacency, logits: Logits, structural: Tensor, mix: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Eq. 4, 7 in one pass. -> alpha and f, [entries, heads]"""
-    column = _per_head(structural.to(logits.a_src.dtype))
-    parts = (logits.a_src, logits.a_dst, logits.edge, column, mix, logits.negative_slope)
-    return ops.attention(adj, *parts, explicit=False)
-
-
 class ConjointAttention(tuple[Tensor, Tensor]):
     """`(edge_index, alpha)`, as PyG's GATConv returns it, with the parts of alpha as attributes.
 
-    All weights are before dropout, so those of one listener sum to 1. Rows stand beside `edge_index`: the
+    All weights are before dropout, so those of one target sum to 1. Rows stand beside `edge_index`: the
     user's edges in the user's order, then the self-loops that the layer added.
     """
 
@@ -148,23 +165,29 @@ class ConjointAttention(tuple[Tensor, Tensor]):
     structural: Tensor | None  # [edges]: s_ij (Eq. 5); [edges, heads] if of several interventions
     mix: Tensor | None  # [heads, 2]: r_f, r_s (Eq. 6); implicit strategy only
 
-    def __new__(cls, edge_index: Tensor, alpha: Tensor, **parts: Tensor | None) -> "ConjointAttention":
-        return super().__new__(cls, (edge_index, alpha))
-
-    def __init__(
-        self,
+    def __new__(
+        cls,
         edge_index: Tensor,
         alpha: Tensor,
         *,
         feature: Tensor | None = None,
         structural: Tensor | None = None,
         mix: Tensor | None = None,
-    ) -> None:
-        self.edge_index, self.conjoint = edge_index, alpha
-        self.feature, self.structural, self.mix = feature, structural, mix
+    ) -> "ConjointAttention":
+        made = super().__new__(cls, (edge_index, alpha))
+        made.edge_index, made.conjoint = edge_index, alpha
+        made.feature, made.structural, made.mix = feature, structural, mix
+        return made
+
+    @classmethod
+    def of(cls, adj: Adjacency, weights: Weights) -> "ConjointAttention":
+        """Weights of the entries, brought into the user's order."""
+        alpha, *parts = (None if part is None else adj.to_user_order(part) for part in weights[:3])
+        assert alpha is not None
+        return cls(adj.edge_index, alpha, feature=parts[0], structural=parts[1], mix=weights.mix)
 
     def sums(self) -> Tensor:
-        """The weights of each listener added up, 1 for every listener with an edge. [targets, heads]"""
+        """The weights of each target added up, 1 for every target with an edge. [targets, heads]"""
         targets = self.edge_index[1]
         out = self.conjoint.new_zeros(int(targets.max()) + 1 if targets.numel() else 0, self.conjoint.size(1))
         return torch.index_add(out, 0, targets, self.conjoint)

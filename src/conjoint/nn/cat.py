@@ -11,13 +11,13 @@ from ..graph.adjacency import Adjacency, adjacency
 from ..graph.field import Field
 from . import checks, ops
 from .attention import ConjointAttention, Structure
-from .conv import CATConv, Strategy
+from .conv import CATConv, Dropout, Strategy
 from .interventions import EdgeScores, Intervention, Several
 from .model import NodeModel, Perturb
 from .norm import BatchNorm
-from .orders import Dropout
 from .propagation import propagate, propagation_weights
 from .randomness import draw_seed
+from .recent import Recent
 
 ACTIVATIONS = ("elu", "relu")
 NORMS = ("batch", "none")
@@ -42,8 +42,7 @@ class CAT(NodeModel):
         out_heads: attention heads of the output layer, averaged.
         dropout: on the input and the hidden units of every layer.
         attention_dropout: on the attention weights; the same as `dropout` by default.
-        self_term, self_dropout, per_head: see `CATConv`.
-        residual: add a linear map of each layer's input to its output, one per head.
+        self_term, self_dropout, per_head, residual (one map per head): see `CATConv`.
         norm: "batch" or "none", after every hidden layer.
         bias: "none", "output" (only the last layer) or "all".
         activation: "elu" or "relu".
@@ -76,9 +75,9 @@ class CAT(NodeModel):
         teleport: float = 0.1,
     ) -> None:
         super().__init__()
-        checks.positive(num_layers=num_layers, hidden_channels=hidden_channels, out_channels=out_channels)
+        checks.at_least(1, num_layers=num_layers, hidden_channels=hidden_channels, out_channels=out_channels)
+        checks.at_least(0, propagate=propagate)
         checks.share(dropout=dropout, teleport=teleport)
-        checks.not_negative(propagate=propagate)
         checks.one_of("activation", activation, ACTIVATIONS)
         checks.one_of("norm", norm, NORMS)
         checks.one_of("bias", bias, ("none", "output", "all"))
@@ -87,28 +86,30 @@ class CAT(NodeModel):
         self.propagate, self.teleport = propagate, teleport
         serves_parts = self.intervention is None or self.intervention.serves_parts
         self.reach = num_layers if serves_parts and not propagate else None
-        # The layers take their scores from `structure`, so they hold no intervention, only its presence.
-        layer_options: dict[str, Any] = {
+        # The layers are given their scores: they hold no intervention, only how many scores an edge has.
+        given = None
+        if self.intervention is not None:
+            given = Intervention()
+            given.count = self.intervention.count
+        options: dict[str, Any] = {
             "dropout": dropout if attention_dropout is None else attention_dropout,
             "strategy": strategy,
-            "intervention": None if self.intervention is None else _Shared(self.intervention.count),
+            "intervention": given,
             "self_term": self_term,
             "self_dropout": self_dropout,
             "per_head": per_head,
             "residual": "per-head" if residual else False,
         }
-        self.convs = nn.ModuleList()
-        self.norms = nn.ModuleList()
+        self.convs, self.norms = nn.ModuleList(), nn.ModuleList()
         width = in_channels
         for _ in range(num_layers - 1):
-            self.convs.append(CATConv(width, hidden_channels, heads, bias=bias == "all", **layer_options))
+            self.convs.append(CATConv(width, hidden_channels, heads, bias=bias == "all", **options))
             width = hidden_channels * heads
             self.norms.append(BatchNorm(width) if norm == "batch" else nn.Identity())
-        self.convs.append(
-            CATConv(width, out_channels, out_heads, concat=False, bias=bias != "none", **layer_options)
-        )
-        self._checked: list[tuple[Tensor, int]] = []
-        self._prepared: tuple[Tensor, int, int, Adjacency] | None = None
+        last = CATConv(width, out_channels, out_heads, concat=False, bias=bias != "none", **options)
+        self.convs.append(last)
+        self._graphs: Recent[Adjacency] = Recent()
+        self._checked: Recent[None] = Recent()  # features without NaN
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew, those of the intervention included."""
@@ -116,18 +117,16 @@ class CAT(NodeModel):
             if hasattr(module, "reset_parameters"):
                 module.reset_parameters()
 
+    form = Adjacency
+
     def prepare(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> Adjacency:
-        """The graph with one self-loop per node, sorted by listener; the last one is kept."""
-        version = -1 if edge_index.is_inference() else edge_index._version
-        if self._prepared is not None and version >= 0 and edge_weight is None:
-            seen, seen_version, seen_nodes, kept = self._prepared
-            if seen is edge_index and (seen_version, seen_nodes) == (version, num_nodes):
-                return kept
-        made = adjacency(edge_index, num_nodes)
-        if edge_weight is not None:
-            made, version = made.with_weights(edge_weight), -1  # never taken for the unweighted graph
-        self._prepared = (edge_index, version, num_nodes, made)
-        return made
+        """The graph with one self-loop per node, sorted by target; the last ones are kept."""
+
+        def make() -> Adjacency:
+            made = adjacency(edge_index, num_nodes)
+            return made if edge_weight is None else made.with_weights(edge_weight)
+
+        return self._graphs.get((edge_index, edge_weight), num_nodes, make)
 
     def forward(
         self, x: Tensor, graph: Tensor | Adjacency | Field, *, structure: Structure | None = None
@@ -139,7 +138,7 @@ class CAT(NodeModel):
         """
         layers = self._layers(x, graph)
         structure = self.structure(x, graph) if structure is None else structure
-        return self._spread(self._logits(x, layers, structure), layers[-1], structure)
+        return self._propagated(self._logits(x, layers, structure), layers[-1], structure)
 
     def embed(self, x: Tensor, graph: Tensor | Adjacency | Field) -> Tensor:
         """What the output layer reads: the last hidden layer. -> [nodes, heads * hidden]"""
@@ -156,7 +155,7 @@ class CAT(NodeModel):
         return self.intervention.structure(first, x, n_id)
 
     def observe(self, x: Tensor, graph: Tensor | Adjacency) -> None:
-        """Let the intervention see the whole graph, as some must before they score a part of it."""
+        """Let the intervention score this whole graph by these input features."""
         if self.intervention is not None:
             self.intervention.observe(self._layers(x, graph)[0], x)
 
@@ -164,10 +163,9 @@ class CAT(NodeModel):
         """The intervention's loss L_ext over the whole graph; of the last `edge_index` seen by default."""
         if self.intervention is None:
             return super().penalty(graph)
+        graph = self._graphs.last if graph is None else graph
         if graph is None:
-            if self._prepared is None:
-                raise InputError("graph: penalty() was called before any forward pass; pass the edge_index")
-            graph = self._prepared[3]
+            raise InputError("graph: penalty() was called before any forward pass; pass the edge_index")
         if not isinstance(graph, Adjacency):
             graph = self.prepare(graph, self._num_nodes(graph))
         return self.intervention.penalty(graph, None, score)
@@ -183,14 +181,16 @@ class CAT(NodeModel):
         structure = self.structure(x, graph)  # once for all passes
         # Before the logits: gradients are made in the opposite order, so those of V wait for the network's
         # to be gone, and the two never need memory at the same time.
-        penalty = self._penalty_of(graph, whole, structure)
-        if perturb is None:  # the passes take their steps along the edges side by side
+        if isinstance(graph, Field):
+            penalty = self.penalty(whole)
+        else:
+            penalty = self.penalty(graph, None if structure is None else structure.score)
+        if perturb is None:  # the passes propagate side by side
             layers = self._layers(x, graph)
-            each = [self._logits(x, layers, structure) for _ in range(passes)]
-            spread = each[0].unsqueeze(0) if passes == 1 else torch.stack(each)
+            each = torch.stack([self._logits(x, layers, structure) for _ in range(passes)])
             if self.propagate:
-                spread = self._spread(torch.stack(each, dim=1), layers[-1], structure).transpose(0, 1)
-            return spread, penalty
+                each = self._propagated(each.transpose(0, 1), layers[-1], structure).transpose(0, 1)
+            return each, penalty
         logits = []
         for _ in range(passes):
             x_now, graph_now = perturb(x, graph)
@@ -199,14 +199,6 @@ class CAT(NodeModel):
                 now = Structure(self._layers(x_now, graph_now)[0], structure.score)
             logits.append(self(x_now, graph_now, structure=now))
         return torch.stack(logits), penalty
-
-    def _penalty_of(
-        self, graph: Adjacency | Field, whole: Adjacency | None, structure: Structure | None
-    ) -> Tensor:
-        """Over the whole graph; its scores are at hand unless only a field was scored."""
-        if isinstance(graph, Field):
-            return self.penalty(whole)
-        return self.penalty(graph, None if structure is None else structure.score)
 
     @torch.no_grad()
     def attention(self, x: Tensor, graph: Tensor | Adjacency) -> list[ConjointAttention]:
@@ -250,7 +242,7 @@ class CAT(NodeModel):
         hidden, within = self._hidden(x, layers, structure)
         return self.convs[-1](hidden, layers[-1], score=structure, x_dropout=within)
 
-    def _spread(self, logits: Tensor, adj: Adjacency, structure: Structure | None) -> Tensor:
+    def _propagated(self, logits: Tensor, adj: Adjacency, structure: Structure | None) -> Tensor:
         """Logits after their steps along the edges, if they take any. [nodes, ...]"""
         if not self.propagate:
             return logits
@@ -260,19 +252,17 @@ class CAT(NodeModel):
     def _hidden(
         self, x: Tensor, layers: tuple[Adjacency, ...], structure: Structure | None
     ) -> tuple[Tensor, Dropout | None]:
-        """All layers but the last: activated and, unless the dropout beside it is still to come, dropped."""
-        x, within = self._drop(x)
+        """All layers but the last, dropped; the dropout of sparse features waits for the product with W."""
+        dropout, seed = self._dropout(x)
+        within = None
+        if seed is not None and x.layout == torch.sparse_csr:
+            within = (dropout, seed)
+        elif seed is not None:
+            x = ops.drop(x, dropout, seed)
         for conv, norm, adj in zip(self.convs, self.norms, layers, strict=False):
             x, within = norm(conv(x, adj, score=structure, x_dropout=within)), None
             x = ops.activate_and_drop(x, self.activation, *self._dropout(x))
         return x, within
-
-    def _drop(self, x: Tensor) -> tuple[Tensor, Dropout | None]:
-        """Dropout on the input: dense features now, sparse ones while the first layer multiplies them."""
-        dropout, seed = self._dropout(x)
-        if seed is None:
-            return x, None
-        return (x, (dropout, seed)) if x.layout == torch.sparse_csr else (ops.drop(x, dropout, seed), None)
 
     def _dropout(self, like: Tensor) -> tuple[float, Tensor | None]:
         active = self.training and self.dropout > 0.0
@@ -280,10 +270,8 @@ class CAT(NodeModel):
 
     def _layers(self, x: Tensor, graph: Tensor | Adjacency | Field) -> tuple[Adjacency, ...]:
         """One adjacency per layer; x is looked at once, however often the same tensor comes in."""
-        if not any(seen is x and version == x._version for seen, version in self._checked):
-            checks.feature_pair(x)
-            checks.finite(x)
-            self._checked = [*self._checked[-1:], (x, x._version)]  # training and validation take turns
+        checks.feature_pair(x)
+        self._checked.get((x,), None, lambda: checks.finite(x))
         if isinstance(graph, Field):
             if self.propagate:
                 raise InputError(f"graph: with propagate={self.propagate} only the whole graph will do")
@@ -299,10 +287,7 @@ class CAT(NodeModel):
         for factors in (getattr(one, "factors", None) for one in members):
             if factors is not None:
                 return factors.size(0)
-        return self._prepared[2] if self._prepared is not None else int(edges.max()) + 1
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_checked": [], "_prepared": None}  # copies carry no graph along
+        return int(edges.max()) + 1 if self._graphs.last is None else self._graphs.last.num_src
 
 
 def _one(
@@ -315,14 +300,3 @@ def _one(
         return Several(interventions)
     given = interventions[0] if interventions else intervention
     return EdgeScores(given) if isinstance(given, Tensor) else given
-
-
-class _Shared(Intervention):
-    """Stands in a layer for the intervention that the network holds: the layer must be given its scores."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self.count = count
-
-    def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
-        raise InputError("score: a layer of CAT takes its scores from the network; pass score=")

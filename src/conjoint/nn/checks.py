@@ -1,6 +1,7 @@
-"""Arguments of layers and networks, checked before any computation."""
+"""Arguments of layers and settings of networks, checked before any computation."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -8,17 +9,45 @@ from torch import Tensor
 from ..errors import InputError
 from ..graph.adjacency import Adjacency
 
+_KINDS: dict[type, tuple[tuple[type, ...], str]] = {
+    bool: ((bool,), "choice of true or false"),
+    int: ((int,), "whole number"),
+    float: ((int, float), "number"),
+    str: ((str,), "word"),
+}
 
-def positive(**values: int) -> None:
+
+def settings(of: str, usual: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The usual settings of a network, changed as given, each of its usual kind.
+
+    A type in `usual` stands for None, or a value of that type. A whole number counts something, so it is 1 or
+    more; a seed, or what is off by default, may be 0.
+    """
+    for name, value in given.items():
+        if name not in usual:
+            raise InputError(f"{name}={value!r}: {of} has no such setting; it has {', '.join(usual)}")
+        default = usual[name]
+        kind = default if isinstance(default, type) else type(default)
+        if value is None and kind is default:
+            continue
+        fitting, word = _KINDS[kind]
+        if not isinstance(value, fitting) or (isinstance(value, bool) and kind is not bool):
+            raise InputError(f"{name}: {value!r}; expected a {word}")
+        if kind is int:
+            at_least(0 if default == 0 else 1, **{name: given[name]})
+        elif name.endswith("dropout"):
+            share(**{name: given[name]})
+    return {**defaults(usual), **given}
+
+
+def defaults(usual: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: None if isinstance(value, type) else value for name, value in usual.items()}
+
+
+def at_least(least: int, **values: int) -> None:
     for name, value in values.items():
-        if value < 1:
-            raise InputError(f"{name}: {value}; choose 1 or more")
-
-
-def not_negative(**values: int) -> None:
-    for name, value in values.items():
-        if value < 0:
-            raise InputError(f"{name}: {value}; choose 0 or more")
+        if value < least:
+            raise InputError(f"{name}: {value}; choose {least} or more")
 
 
 def share(**values: float) -> None:

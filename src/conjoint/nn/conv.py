@@ -1,26 +1,25 @@
-"""The conjoint attention layer: PyG's GATConv, listening to structure as well as features."""
+"""The conjoint attention layer: PyG's GATConv, attending to structure as well as features."""
 
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.conv import MessagePassing
-from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.nn.dense.linear import Linear, is_uninitialized_parameter
 from torch_geometric.nn.inits import glorot, zeros
 from torch_geometric.typing import OptTensor, Size
 
 from ..errors import InputError
 from ..graph.adjacency import Adjacency, adjacency
-from . import checks, orders, reference
-from .attention import ConjointAttention, Structure, Weights
-from .edge_features import edge_logits
+from . import checks, ops, reference
+from .attention import ConjointAttention, Logits, Structure, ViewWeights, Weights, conjoint_weights
 from .interventions import EdgeScores, Intervention, align_scores
-from .orders import Dropout
 from .randomness import draw_seed
-from .views import ViewWeights
+from .recent import Recent
 
 Strategy = Literal["implicit", "explicit", "structural"]
 STRATEGIES = ("implicit", "explicit", "structural")
+Dropout = tuple[float, Tensor]  # share and seed
 
 
 class CATConv(MessagePassing):
@@ -43,7 +42,7 @@ class CATConv(MessagePassing):
         concat: concatenate the heads (else average them).
         negative_slope: LeakyReLU's slope in the feature attention.
         dropout: dropout on the attention weights in training.
-        add_self_loops: let every node listen to itself, once. Must be False for bipartite graphs.
+        add_self_loops: let every node attend to itself, once. Must be False for bipartite graphs.
         edge_dim: size of edge features, which then take part in the feature attention.
         fill_value: edge features of added self-loops: "mean" of a node's incoming ones, or a number.
         bias: add a learnt bias.
@@ -52,6 +51,8 @@ class CATConv(MessagePassing):
         strategy: "implicit", "explicit" or "structural".
         intervention: an `Intervention`, or one number per edge as a tensor. None: feature attention alone.
             `Several([...])`: the layer learns, per head, how much each of them counts (`views.weight`).
+            One that is computed from features scores those of the first layer, so give all layers the same
+            object, or call `observe` with the input features.
         self_term: add the term with epsilon. In a bipartite graph it reads the target's own features.
         self_dropout: dropout on that term in training (the authors' release uses 0.9; the paper has none).
         per_head: one (g_f, g_s) and one epsilon per head; False: one per layer.
@@ -85,7 +86,7 @@ class CATConv(MessagePassing):
     ) -> None:
         kwargs.setdefault("aggr", "add")
         super().__init__(node_dim=0, **kwargs)
-        checks.positive(out_channels=out_channels, heads=heads)
+        checks.at_least(1, out_channels=out_channels, heads=heads)
         checks.share(dropout=dropout, self_dropout=self_dropout)
         checks.one_of("strategy", strategy, STRATEGIES)
         checks.one_of("aggr", kwargs["aggr"], ("add",))
@@ -97,16 +98,16 @@ class CATConv(MessagePassing):
         self.residual, self.strategy = residual, strategy
         self.self_dropout, self.per_head = self_dropout, per_head
         self.intervention = EdgeScores(intervention) if isinstance(intervention, Tensor) else intervention
-        self._seen: tuple[Tensor, int, tuple[int, int], Adjacency] | None = None
+        self._graphs: Recent[Adjacency] = Recent()
 
         # One W for nodes of one kind, two for a bipartite graph, under GATConv's names.
         in_src, in_dst = (in_channels, None) if isinstance(in_channels, int) else in_channels
         self.lin = _linear(in_src, heads * out_channels) if in_dst is None else None
         self.lin_src = None if in_dst is None else _linear(in_src, heads * out_channels)
         self.lin_dst = None if in_dst is None else _linear(in_dst, heads * out_channels)
-        hears_features = strategy != "structural"
-        self.att_src = _parameter(1, heads, out_channels) if hears_features else None
-        self.att_dst = _parameter(1, heads, out_channels) if hears_features else None
+        by_features = strategy != "structural"
+        self.att_src = _parameter(1, heads, out_channels) if by_features else None
+        self.att_dst = _parameter(1, heads, out_channels) if by_features else None
         self.lin_edge = None if edge_dim is None else _linear(edge_dim, heads * out_channels)
         self.att_edge = None if edge_dim is None else _parameter(1, heads, out_channels)
 
@@ -127,9 +128,9 @@ class CATConv(MessagePassing):
     def reset_parameters(self) -> None:
         """Draw the layer's parameters anew. An intervention has its own `reset_parameters`."""
         super().reset_parameters()
-        for linear in (self.lin, self.lin_src, self.lin_dst, self.lin_edge, self.res):
-            if linear is not None:
-                linear.reset_parameters()
+        for part in (self.lin, self.lin_src, self.lin_dst, self.lin_edge, self.res):
+            if part is not None:
+                part.reset_parameters()
         for att in (self.att_src, self.att_dst, self.att_edge):
             glorot(att)
         for starts_at_zero in (self.mix_logit, self.eps_logit, self.bias):
@@ -146,6 +147,11 @@ class CATConv(MessagePassing):
     def eps(self) -> Tensor | None:
         """Epsilon of Eq. 9 for every head. [heads]"""
         return reference.shares(None, self.eps_logit, self.heads)[1]
+
+    def observe(self, x: Tensor, edge_index: Tensor | Adjacency) -> None:
+        """Let the intervention score this graph by these input features, whatever the layer itself reads."""
+        if self.intervention is not None:
+            self.intervention.observe(self._graph(edge_index, x, x, None), x)
 
     def forward(
         self,
@@ -173,69 +179,86 @@ class CATConv(MessagePassing):
             n_id: global ids of the rows of x, if they are part of the graph of the intervention.
             x_dropout: share and seed of a dropout of sparse x, made while it is multiplied with W.
         """
-        x_src, x_dst = checks.feature_pair(x)
+        # 1. The graph: entries (i, j) sorted by target i. One kind of nodes: x_dst is x_src.
+        x_src, x_dst = checks.feature_pair(x)  # [sources, in], [targets, in]
         if x_dropout is not None and x_src.layout != torch.sparse_csr:
             raise InputError("x_dropout: it is for sparse x; drop dense features before they come in")
-        if isinstance(edge_index, Adjacency):
-            adj = edge_index
-            checks.rows(adj, x_src, None if x_dst is x_src else x_dst)
-        else:
-            adj = self._adjacency(edge_index, x_src, x_dst, size)
-            checks.finite(x_src)
-        structure = self._structure(adj, (x_src, x_dst), score, n_id)
-        if structure is not None and self.views is not None:
-            structure = self.views.join(structure)
-        logit = edge_logits(adj, edge_attr, self.lin_edge, self.att_edge, self.fill_value)
+        adj = self._graph(edge_index, x_src, x_dst, size)
 
+        # 2. What is known of an entry beside the features of its two ends.
+        structure = self._structure(adj, x_src, x_dst, score, n_id)  # C_ij: [entries] or [entries, heads]
+        edge_logit = self._edge_logit(adj, edge_attr)  # <W_e e_ij, att_edge>: [entries, heads]
+
+        # 3. Attention (Eq. 4-8), and the weighted sum over the neighbours (Eq. 9). -> [targets, heads, out]
+        weights: Weights | None = None
         with_parts = bool(return_attention_weights)
-        weights: Weights | None
-        if orders.aggregates_first(self, x_src, x_dst):
-            out, weights = orders.aggregate_first(self, adj, x_src, structure, logit, with_parts)
+        plain = not self._drops_self_term and not self._is_watched  # nothing but the sum is wanted of Eq. 9
+        _initialise(self.lin, x_src)
+        if plain and x_dst is x_src and self.lin is not None and self._widens(x_src):
+            # 3a. W last: <W_h x, att_h> = <x, W_h^T att_h>, so nothing wider than x is summed.
+            checks.width(x_src, self.lin.in_channels)
+            w, logits = self.lin.weight.view(self.heads, self.out_channels, -1), None  # [heads, out, in]
+            if self.att_src is not None and self.att_dst is not None:
+                att = torch.cat([self.att_src, self.att_dst])
+                both = x_src @ torch.einsum("hci,vhc->ivh", w, att).flatten(1)  # [sources, 2 * heads]
+                a_src, a_dst = both[:, : self.heads], ops.targets(adj, both[:, self.heads :])
+                logits = Logits(a_src, a_dst, edge_logit, self.negative_slope)
+            weights = conjoint_weights(adj, logits, structure, self.mix, self.heads, with_parts)
+            parts = (weights.alpha, x_src.unsqueeze(1), w, self.eps)
+            out = ops.aggregate_and_project(adj, *parts, *self._drop(self.dropout, x_src))
         else:
-            projected = orders.projected(self, x_src, x_dst, x_dropout)
-            out, weights = orders.transform_first(self, adj, *projected, structure, logit, with_parts)
+            h_src, h_dst = self._projected(x_src, x_dst, x_dropout)  # W x: [sources or targets, heads, out]
+            fits = h_dst is h_src and adj.log_weight is None and self.strategy != "structural"
+            if plain and fits and not with_parts:  # 3b. all after W x in one operation
+                out = self._attend(adj, h_src, structure, edge_logit)
+            else:  # 3c. step by step
+                logits = self._logits(adj, h_src, h_dst, edge_logit)
+                weights = conjoint_weights(adj, logits, structure, self.mix, self.heads, with_parts)
+                out = self._sum(adj, weights.alpha, h_src, h_dst)
+
+        # 4. Residual, heads, bias. -> [targets, heads * out] or [targets, out]
         res = None
         if self.res is not None and x_dst is not None:
-            res = orders.project(self.res, x_dst, x_dropout)[: adj.num_dst]
-        if res is not None and res.size(1) == self.heads * self.out_channels:
+            res = _project(self.res, x_dst, x_dropout)[: adj.num_dst]
+        if res is not None and res.size(1) == self.heads * self.out_channels:  # every head has its own
             out, res = out + res.view_as(out), None
-        merged = self.concat or out.size(1) == 1
-        out = out.flatten(1) if merged else out.mean(dim=1)  # [targets, total]
+        out = out.flatten(1) if self.concat or out.size(1) == 1 else out.mean(dim=1)
         if res is not None:
             out = out + res
         if self.bias is not None:
             out = out + self.bias
-        return (out, weights.in_user_order(adj)) if weights is not None and return_attention_weights else out
+        return (out, ConjointAttention.of(adj, weights)) if with_parts and weights is not None else out
 
-    def pass_messages(self, adj: Adjacency, alpha: Tensor, x: Tensor) -> Tensor:
-        """The sum by PyG's own machinery, which looks for the call of `propagate` in this class."""
-        pair, size = (x, x[: adj.num_dst]), (adj.num_src, adj.num_dst)
-        return self.propagate(adj.edge_index, x=pair, alpha=adj.to_user_order(alpha), size=size)
+    # Step 1.
 
-    def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
-        return alpha.unsqueeze(-1) * x_j
+    def _graph(self, edges: Tensor | Adjacency, x_src: Tensor, x_dst: Tensor | None, size: Size) -> Adjacency:
+        if isinstance(edges, Adjacency):
+            checks.rows(edges, x_src, None if x_dst is x_src else x_dst)
+            return edges
+        adj = self._sorted(edges, x_src, x_dst, size)
+        checks.finite(x_src)
+        return adj
 
-    @property
-    def is_watched(self) -> bool:
-        on_message = self._message_forward_pre_hooks or self._message_forward_hooks
-        on_propagate = self._propagate_forward_pre_hooks or self._propagate_forward_hooks
-        return bool(self.explain or on_message or on_propagate)
+    @torch.compiler.disable
+    def _sorted(self, edges: Tensor, x_src: Tensor, x_dst: Tensor | None, size: Size) -> Adjacency:
+        """The edges sorted by target; kept for as long as the same edge_index comes in."""
+        found = (x_src.size(0), None if x_dst is None else x_dst.size(0))
+        count = checks.sizes(size, found) if size is not None else (found[0], _targets(edges, found))
+        if self.add_self_loops and x_dst is not x_src:
+            raise InputError(
+                f"add_self_loops=True: the graph is bipartite ({count[0]} sources, {count[1]} targets), so a "
+                "node has no loop to itself; pass add_self_loops=False"
+            )
+        options = {"self_loops": self.add_self_loops, "flow": self.flow}
+        return self._graphs.get((edges,), count, lambda: adjacency(edges, count, **options))
 
-    @property
-    def drops_self_term(self) -> bool:
-        return self.training and self.self_dropout > 0.0 and self.eps_logit is not None
-
-    def attention_drop(self, like: Tensor) -> tuple[float, Tensor | None]:
-        dropout = self.dropout if self.training else 0.0
-        return dropout, draw_seed(like.device) if dropout > 0.0 else None
-
-    def self_drop(self, like: Tensor) -> tuple[float, Tensor | None]:
-        return (self.self_dropout, draw_seed(like.device)) if self.drops_self_term else (0.0, None)
+    # Step 2.
 
     def _structure(
         self,
         adj: Adjacency,
-        x: tuple[Tensor, Tensor | None],
+        x_src: Tensor,
+        x_dst: Tensor | None,
         score: Tensor | Structure | None,
         n_id: Tensor | None,
     ) -> Structure | None:
@@ -245,36 +268,115 @@ class CATConv(MessagePassing):
                 "intervention does not have; pass intervention=Constant(), or strategy='explicit'"
             )
         if isinstance(score, Structure):
-            return score.first(adj)
-        if score is not None:
-            return Structure(adj, align_scores(adj, score))
-        if self.intervention is None:
+            made = score.first(adj)
+        elif score is not None:
+            made = Structure(adj, align_scores(adj, score))
+        elif self.intervention is None:
             return None
-        if x[0] is not x[1] and n_id is None:
-            return Structure(adj, self.intervention.between(adj, *x))
-        return Structure(adj, self.intervention(adj, x[0], n_id))
+        elif x_src is not x_dst and n_id is None:
+            made = Structure(adj, self.intervention.between(adj, x_src, x_dst))
+        else:
+            made = Structure(adj, self.intervention(adj, x_src, n_id))
+        return made if self.views is None else self.views.join(made)
 
-    @torch.compiler.disable
-    def _adjacency(self, edges: Tensor, x_src: Tensor, x_dst: Tensor | None, size: Size) -> Adjacency:
-        """The edges sorted by listener; kept for as long as the same edge_index comes in."""
-        found = (x_src.size(0), None if x_dst is None else x_dst.size(0))
-        count = checks.sizes(size, found) if size is not None else (found[0], _targets(edges, found))
-        if self.add_self_loops and x_dst is not x_src:
+    def _edge_logit(self, adj: Adjacency, edge_attr: Tensor | None) -> Tensor | None:
+        """W_e and att_edge become one [edge_dim, heads] matrix: nothing of entries x channels is made."""
+        if self.lin_edge is None or self.att_edge is None:
+            if edge_attr is not None:
+                raise InputError("edge_attr: given, but the layer was made without edge_dim; pass edge_dim=")
+            return None
+        if edge_attr is None:
             raise InputError(
-                f"add_self_loops=True: the graph is bipartite ({count[0]} sources, {count[1]} targets), so a "
-                "node has no loop to itself; pass add_self_loops=False"
+                "edge_attr: missing; the layer was made with edge_dim, so every edge needs features"
             )
-        version = -1 if edges.is_inference() else edges._version
-        if self._seen is not None and version >= 0:
-            seen, seen_version, seen_count, kept = self._seen
-            if seen is edges and seen_version == version and seen_count == count:
-                return kept
-        made = adjacency(edges, count, self_loops=self.add_self_loops, flow=self.flow)
-        self._seen = (edges, version, count, made)
-        return made
+        edge_attr = edge_attr.view(-1, 1) if edge_attr.dim() == 1 else edge_attr
+        weight = self.lin_edge.weight.view(self.heads, self.out_channels, -1)
+        if edge_attr.shape != (adj.num_edges, weight.size(2)):
+            raise InputError(
+                f"edge_attr: it has shape {tuple(edge_attr.shape)}; expected one row for each of the "
+                f"{adj.num_edges} edges and {weight.size(2)} columns"
+            )
+        entries = adj.from_user_order(edge_attr, _loop_features(adj, edge_attr, self.fill_value))
+        return entries @ torch.einsum("hcd,hc->dh", weight, self.att_edge[0])
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_seen": None}  # a copy of the layer should not carry a graph along
+    # Step 3.
+
+    def _projected(
+        self, x_src: Tensor, x_dst: Tensor | None, x_dropout: Dropout | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """W x of sources and targets: one tensor where they are nodes of one kind. [nodes, heads, out]"""
+        shape = (-1, self.heads, self.out_channels)
+        h_src = _project(self.lin or self.lin_src, x_src, x_dropout).view(shape)
+        if x_dst is x_src and self.lin is not None:
+            return h_src, h_src
+        lin_dst = self.lin or self.lin_dst
+        return h_src, None if x_dst is None else _project(lin_dst, x_dst, x_dropout).view(shape)
+
+    def _widens(self, x: Tensor) -> bool:
+        return x.layout == torch.strided and x.size(1) < self.heads * self.out_channels
+
+    def _attend(
+        self, adj: Adjacency, h: Tensor, structure: Structure | None, edge_logit: Tensor | None
+    ) -> Tensor:
+        """-> [targets, heads, out]; [targets, 1, out], averaged, where no head is wanted by itself"""
+        assert self.att_src is not None and self.att_dst is not None
+        mix_logit = None if structure is None else self.mix_logit
+        score = None if structure is None else structure.score if mix_logit is None else structure.attention
+        score = None if score is None else score.to(h.dtype)
+        att = (self.att_src.squeeze(0), self.att_dst.squeeze(0))
+        merge = not self.concat and self.residual != "per-head"  # else each head is still wanted
+        parts = (*att, edge_logit, score, mix_logit, self.eps_logit, self.negative_slope)
+        return ops.attend(adj, h, *parts, *self._drop(self.dropout, h), merge)
+
+    def _logits(
+        self, adj: Adjacency, h_src: Tensor, h_dst: Tensor | None, edge_logit: Tensor | None
+    ) -> Logits | None:
+        if self.att_src is None or self.att_dst is None:
+            return None
+        att_src, att_dst = self.att_src.squeeze(0), self.att_dst.squeeze(0)  # [heads, out]
+        a_dst: Tensor | None = None
+        if h_dst is h_src:
+            a_src, a_dst = ops.head_dots(h_src, att_src, att_dst)  # [sources, heads] both
+            a_dst = ops.targets(adj, a_dst)
+        else:
+            a_src = ops.head_dot(h_src, att_src)
+            a_dst = None if h_dst is None else ops.head_dot(ops.targets(adj, h_dst), att_dst)
+        return Logits(a_src, a_dst, edge_logit, self.negative_slope)
+
+    def _sum(self, adj: Adjacency, alpha: Tensor, h_src: Tensor, h_dst: Tensor | None) -> Tensor:
+        """Eq. 9. -> [targets, heads, out]"""
+        eps, (dropout, seed) = self.eps, self._drop(self.dropout, h_src)
+        # The kernel's self term reads row i of the sources as target i, without dropout of its own.
+        within = h_dst is h_src and not self._drops_self_term and not self._is_watched
+        if not self._is_watched:
+            out = ops.aggregate(adj, alpha, h_src, eps if within else None, dropout, seed)
+        else:  # explainers look at messages: PyG makes them, one per edge in the user's order
+            alpha = alpha if seed is None else ops.drop(alpha, dropout, seed)
+            ends, size = (h_src, h_src[: adj.num_dst]), (adj.num_src, adj.num_dst)
+            out = self.propagate(adj.edge_index, x=ends, alpha=adj.to_user_order(alpha), size=size)
+        if eps is None or within or h_dst is None:
+            return out
+        own = ops.targets(adj, h_dst)
+        own = ops.activate_and_drop(own, "none", *self._drop(self.self_dropout, own))
+        share = eps / adj.degree.clamp(min=1).unsqueeze(1)  # [targets, heads]
+        return out + share.unsqueeze(2).to(own.dtype) * own
+
+    def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
+        return alpha.unsqueeze(-1) * x_j
+
+    @property
+    def _is_watched(self) -> bool:
+        on_message = self._message_forward_pre_hooks or self._message_forward_hooks
+        on_propagate = self._propagate_forward_pre_hooks or self._propagate_forward_hooks
+        return bool(self.explain or on_message or on_propagate)
+
+    @property
+    def _drops_self_term(self) -> bool:
+        return self.training and self.self_dropout > 0.0 and self.eps_logit is not None
+
+    def _drop(self, share: float, like: Tensor) -> tuple[float, Tensor | None]:
+        """Share and seed of a dropout, in training."""
+        return (share, draw_seed(like.device)) if self.training and share > 0.0 else (0.0, None)
 
     def __repr__(self) -> str:
         return (
@@ -290,9 +392,40 @@ def _targets(edges: Tensor, found: tuple[int, int | None]) -> int:
     return int(edges[1].max()) + 1 if edges.layout == torch.strided and edges.numel() else found[0]
 
 
+def _loop_features(adj: Adjacency, edge_attr: Tensor, fill_value: float | str) -> Tensor:
+    """Features of the added self-loops. [num_loops, edge_dim]"""
+    out = edge_attr.new_zeros(adj.num_loops, edge_attr.size(1))
+    if not isinstance(fill_value, str):
+        return out + fill_value
+    if fill_value != "mean":
+        raise InputError(f"fill_value: {fill_value!r} is unknown; choose 'mean' or a number")
+    if adj.num_loops == 0:
+        return out
+    kept = edge_attr if adj.kept is None else edge_attr[adj.kept]
+    targets = adj.edge_index[1, : kept.size(0)]
+    count = torch.bincount(targets, minlength=adj.num_loops).clamp(min=1).to(kept.dtype)
+    return out.index_add(0, targets, kept) / count.unsqueeze(1)
+
+
 def _linear(in_channels: int, out_channels: int) -> Linear:
     return Linear(in_channels, out_channels, bias=False, weight_initializer="glorot")
 
 
 def _parameter(*shape: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(shape))
+
+
+def _initialise(linear: Linear | None, x: Tensor) -> None:
+    """Give a lazy weight its shape now: the layer reads weights without calling the module."""
+    if linear is not None and is_uninitialized_parameter(linear.weight):
+        linear.initialize_parameters(linear, (x,))
+
+
+def _project(linear: Linear | None, x: Tensor, dropout: Dropout | None) -> Tensor:
+    """W x of dense or sparse x. [nodes, in] -> [nodes, heads * out]"""
+    assert linear is not None
+    _initialise(linear, x)
+    checks.width(x, linear.in_channels)
+    if x.layout == torch.sparse_csr:
+        return ops.sparse_project(x, linear.weight, *(dropout or (0.0, None)))
+    return ops.project(x, linear.weight)

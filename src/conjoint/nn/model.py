@@ -1,6 +1,6 @@
 """What training, evaluation and the estimators ask of a model: a few methods."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import torch
@@ -15,9 +15,11 @@ class NodeModel(nn.Module):
     `graph` is whatever `prepare` returned: made once, handed to every later call.
     `reach` is the number of hops from which a node's logits draw; a model that sets it also accepts a
     `Field` (see `conjoint.graph.field`) in place of the whole graph. None: only the whole graph will do.
+    Models of equal `form` share one prepared graph, which training makes once; None: each makes its own.
     """
 
     reach: int | None = None
+    form: Hashable = None
 
     def prepare(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> Any:
         """The graph in the form that this model works on."""
@@ -62,7 +64,7 @@ class NodeModel(nn.Module):
         return []
 
     def intervention_weights(self) -> list[dict[str, Tensor]]:
-        """Layer by layer, how much each head listens to what, [heads] by name; nothing without a choice."""
+        """Layer by layer, how much each head attends to what, [heads] by name; empty without a choice."""
         return []
 
     @torch.no_grad()

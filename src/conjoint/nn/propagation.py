@@ -1,12 +1,10 @@
-r"""Predictions that go on along the edges after the last layer.
+r"""Propagation along edges that weigh as much as their structural score says.
 
-As in APPNP ("Predict then Propagate", Klicpera et al., 2019), logits Z are spread by personalised PageRank,
+.. math:: P_{ij} = \frac{w_{ij}}{\sqrt{d_i d_j}}, \quad w_{ij} = e^{C_{ij}},
+    \quad d_i = \sum_{j \in N_i} w_{ij}
 
-.. math:: H \leftarrow (1 - t) P H + t Z, \quad P_{ij} = \frac{w_{ij}}{\sqrt{d_i d_j}}, \quad
-    w_{ij} = e^{C_{ij}}, \quad d_i = \sum_{j \in N_i} w_{ij}
-
-but over edges that weigh as much as their structural score says. Without an intervention C is 0, and P is the
-normalised adjacency of APPNP. Scores that tell wrong edges from right ones keep predictions from taking them.
+Without an intervention C is 0, and P is the normalised adjacency. Scores that tell wrong edges from right
+ones keep features and predictions from taking them.
 """
 
 import torch
@@ -37,9 +35,12 @@ def propagation_weights(adj: Adjacency, score: Tensor | None) -> Tensor:
 
 
 def propagate(adj: Adjacency, weights: Tensor, logits: Tensor, steps: int, teleport: float) -> Tensor:
-    """H after so many steps. logits: [nodes, ...]"""
+    """Logits Z after `steps` of personalised PageRank, H <- (1 - t) P H + t Z. logits: [nodes, ...]
+
+    As in APPNP ("Predict then Propagate", Klicpera et al., 2019).
+    """
     start = logits.flatten(1).unsqueeze(1)  # [nodes, 1, channels]: one head
-    spread = start
+    now = start
     for _ in range(steps):
-        spread = torch.lerp(ops.aggregate(adj, weights, spread), start, teleport)
-    return spread.reshape(logits.shape)
+        now = torch.lerp(ops.aggregate(adj, weights, now), start, teleport)
+    return now.reshape(logits.shape)

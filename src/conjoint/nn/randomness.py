@@ -7,14 +7,21 @@ The compiled kernels compute the same function.
 import torch
 from torch import Tensor
 
-from ..kernels.dropout import threshold
-
 _WORD = 0xFFFFFFFF
+
+Mask = tuple[Tensor | None, int, float]  # seed, threshold, scale
 
 
 def draw_seed(device: torch.device | None = None) -> Tensor:
     """A fresh seed from torch's generator, so that `torch.manual_seed` governs it as it does F.dropout."""
     return torch.randint(0, 2**62, (1,), dtype=torch.long, device=device)
+
+
+def mask_of(dropout: float, seed: Tensor | None) -> Mask:
+    """A place is kept when its 32-bit hash is at least the threshold, and multiplied by the scale."""
+    if seed is None or dropout <= 0.0:
+        return None, 0, 1.0
+    return seed, min(round(dropout * 2.0**32), 2**32 - 1), 1.0 / (1.0 - dropout) if dropout < 1.0 else 0.0
 
 
 def keep_mask(seed: Tensor, count: int, dropout: float) -> Tensor:
@@ -27,7 +34,7 @@ def keep_mask(seed: Tensor, count: int, dropout: float) -> Tensor:
     low, high = seed & _WORD, (seed >> 32) & _WORD
     word = _mix((place & _WORD) ^ low)
     word = _mix(word ^ (place >> 32) ^ high)
-    return word >= threshold(dropout)
+    return word >= mask_of(dropout, seed)[1]
 
 
 def _mix(word: Tensor) -> Tensor:

@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from ..data.from_tables import Columns, _edge_ends, name_columns
 from ..data.ids import require_filled, rows_of
-from ..data.tidy import count
 from ..errors import InputError, StorageError
-from .arrays import NpyWriter
+from ..graph.manifest import MANIFEST, Array, Manifest, manifest_to
+from ..graph.mapped import Mapped, NpyWriter
+from ..text import count
 from .edges import PIECE, write_csr
-from .manifest import MANIFEST, Array, Manifest, manifest_to
 from .nodes import Nodes, _plain_ids, id_pieces, read_nodes, write_features
 from .tables import columns_of, pieces, scan
 
@@ -114,8 +114,6 @@ def _describe(path: Path, sha256: str) -> Array:
 
 
 def _any_negative(path: Path) -> bool:
-    from .arrays import Mapped
-
     mapped = Mapped(path)
     step = max(1, (1 << 23) // mapped.values.shape[1])
     for start in range(0, len(mapped.values), step):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import NpyWriter
+from ..graph.mapped import NpyWriter
 
 Array = npt.NDArray[Any]
 PIECE = 1 << 21  # pairs in memory at a time

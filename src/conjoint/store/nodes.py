@@ -11,9 +11,10 @@ import numpy.typing as npt
 from ..data.columns import SPLIT_NAMES
 from ..data.from_tables import Columns, _node_ids
 from ..data.ids import require_filled, require_unique, whole_if_all_are
-from ..data.tidy import SPARSE_BELOW, count
 from ..errors import InputError
-from .arrays import Mapped, NpyWriter
+from ..graph.mapped import Mapped, NpyWriter
+from ..graph.sparse import SPARSE_BELOW
+from ..text import count
 from .tables import columns_of, pieces, scan
 
 if TYPE_CHECKING:

@@ -1,34 +1,42 @@
 """Training: one function, named selection rules, run folders that survive anything."""
 
-from .config import TrainConfig, config_from, config_to
-from .consistency import Consistency
-from .fitted import Fitted, embed, evaluate, predict_proba
-from .inputs import Batch
-from .loop import fit
+from .config import BatchConfig, Consistency, TrainConfig, config_from, config_to
+from .inference import infer
+from .loop import Fitted, fit
+from .new_nodes import predict_new_nodes
+from .predictions import embed, evaluate, predict_proba
+from .ranks import Ranks, alone, connected
 from .runs import ModelSpec, Run, load_run, node_ids, resume_run, start_run
 from .seeding import build_seeded
-from .seeds import Spread, Summary, fit_seeds, summarise
+from .seeds import Estimate, Summary, fit_seeds, summarise
+from .steps import Batch
 from .stopping import RULES
 
 __all__ = [
     "RULES",
     "Batch",
+    "BatchConfig",
     "Consistency",
+    "Estimate",
     "Fitted",
     "ModelSpec",
+    "Ranks",
     "Run",
-    "Spread",
     "Summary",
     "TrainConfig",
+    "alone",
     "build_seeded",
     "config_from",
     "config_to",
+    "connected",
     "embed",
     "evaluate",
     "fit",
     "fit_seeds",
+    "infer",
     "load_run",
     "node_ids",
+    "predict_new_nodes",
     "predict_proba",
     "resume_run",
     "start_run",

@@ -1,146 +1,208 @@
-"""Training on a graph in memory: all rows at once, or the batches that the caller makes."""
+"""Training: epoch after epoch, which weights are kept, when to stop, what goes to the run folder.
 
-from collections.abc import Callable, Iterable
+What an epoch computes is in `steps` (a graph in memory) and `batch_steps` (batches, one process or many).
+"""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor
-from torch_geometric.data import Data
 
-from ..data.splits import Split
-from ..errors import InputError
+from ..errors import InputError, Interrupted
+from ..graph.graph import Graph, as_graph
+from ..graph.splits import Split
+from ..kernels import kept_memory
 from ..nn.model import NodeModel
-from .config import TrainConfig
-from .consistency import perturbation
-from .epochs import OnEpoch, Work, must_be_finite, train_epochs
-from .fitted import Fitted
-from .inputs import Batch, Inputs, batch_of, check_labels, prepare, with_unlabelled
-from .loss import objective
-from .optimizer import make_optimizer
+from ..threads import steady_products
+from .batch_steps import BatchSteps, check_batches
+from .checkpoint import Progress
+from .config import BatchConfig, TrainConfig
+from .loss import must_be_finite
+from .optimizer import set_rate
+from .ranks import Ranks, alone
 from .runs import Run, load_run
+from .seeding import deferred_interrupt, own_randomness, seed_torch
+from .steps import Batches, Row, Steps, WholeSteps
+from .stopping import Seen, snapshot, watch
 
-Batches = Callable[[int], Iterable[Batch]]
+OnEpoch = Callable[[Row], None]
+State = tuple[Progress, list[Row]]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A trained model, with the weights that the selection rule chose.
+
+    `history` has one row per epoch, `metrics` is the row of the chosen one; neither knows the test nodes
+    unless the rule itself looks at them (then each row says so).
+    """
+
+    model: NodeModel
+    config: TrainConfig
+    history: list[Row] = field(repr=False)
+    best_epoch: int
+    stopped: str  # "patience" or "epochs"
+
+    @property
+    def metrics(self) -> Row:
+        return self.history[self.best_epoch - 1]
+
+    def result(self) -> Row:
+        """What a run folder keeps of the training, beside the weights."""
+        chosen = {"best_epoch": self.best_epoch, "epochs": len(self.history), "stopped": self.stopped}
+        rule = {"rule": self.config.rule, "saw_test": self.config.saw_test}
+        return chosen | rule | {"metrics": self.metrics}
 
 
 def fit(
     model: NodeModel,
-    data: Data,
+    graph: Graph,
     split: Split,
     config: TrainConfig,
     *,
+    batches: BatchConfig | Batches | None = None,
+    ranks: Ranks = alone,
+    workers: int = 0,
     progress: OnEpoch | None = None,
     run: Run | None = None,
-    batches: Batches | None = None,
 ) -> Fitted:
     """Train `model` in place and leave it with the weights that the rule of `config` chose.
 
     Args:
         model: with its initial weights; see `build_seeded`.
+        graph: a `Graph`, or PyG's `Data`.
+        batches: None computes all training nodes at once, on the whole graph or on their receptive field
+            (`config.field`). A `BatchConfig` cuts the graph, which may be larger than memory, into clusters
+            or sampled neighbourhoods. A function gives the batches of an epoch, from epoch and seed alone.
+        ranks: the processes that train together; each makes the same call, with a `BatchConfig`.
+        workers: processes that prepare batches ahead; they change nothing but the time.
         progress: called with each epoch's row.
-        run: a folder from `start_run` or `resume_run`; training goes on from its last checkpoint.
-        batches: epoch -> batches of that epoch, a function of the epoch and the seed alone. Default: all
-            training nodes at once.
+        run: a folder from `start_run` or `resume_run`, for rank 0; training goes on from its last checkpoint.
     """
-    if run is not None:
-        run.check(config, data, split)
-        if run.sidecar.finished:
-            return finished(model, config, run)
-    inputs = prepare(model, data, config)
-    if batches is None:
-        batches = _all_at_once(model, inputs, split, config)
-    look = _judge(model, inputs, split, config)
-    optimizer = make_optimizer(model, config)
-
-    def step_through(epoch: int) -> dict[str, Any]:
-        return _step_through(batches(epoch), model, inputs, optimizer, config, epoch)
-
-    work = Work(model, optimizer, len(inputs.y), step_through, look)
-    return train_epochs(work, config, progress=progress, run=run)
-
-
-def _all_at_once(model: NodeModel, inputs: Inputs, split: Split, config: TrainConfig) -> Batches:
-    """One batch per epoch: the training nodes, with the nodes that must be consistent if there are any."""
-    if config.consistency is not None and config.consistency.sample:
-        return lambda epoch: [with_unlabelled(split.train, inputs, model, config)]
-    if config.consistency is not None:
-        everything = with_unlabelled(split.train, inputs, model, config)
-    else:
-        everything = batch_of(split.train, inputs, model, config.field)
-    return lambda epoch: [everything]
-
-
-def _step_through(
-    batches: Iterable[Batch],
-    model: NodeModel,
-    inputs: Inputs,
-    optimizer: torch.optim.Adam,
-    config: TrainConfig,
-    epoch: int,
-) -> dict[str, float]:
-    """One pass of gradient steps. Losses are means over the epoch's targets."""
-    model.train()
-    passes = 1 if config.consistency is None else config.consistency.passes
-    perturb = None if config.consistency is None else perturbation(config.consistency)
-    sums, targets = torch.zeros(4), 0
-    for batch in batches:
-        optimizer.zero_grad(set_to_none=True)
-        whole = None if batch.graph is inputs.graph else inputs.graph
-        logits, penalty = model.predict_often(batch.x, batch.graph, whole, passes, perturb)
-        if epoch == 1:
-            check_labels(batch.labels, logits)
-        loss = objective(logits, batch.labels, batch.pick, penalty, config, epoch)
-        loss.total.backward()
-        if config.clip is not None:
-            torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
-        parts = torch.stack([part.detach().float() for part in loss]).cpu()
-        # Before the step, so that the weights which the last checkpoint may hold are never the broken ones.
-        must_be_finite(float(parts[0]), "training loss", epoch, config)
-        optimizer.step()
-        sums += parts * len(batch.labels)
-        targets += len(batch.labels)
-    if targets == 0:
-        raise InputError(f"epoch {epoch} has no batches; give `batches` a function that returns at least one")
-    total, prediction, penalty_mean, disagreement = (sums / targets).tolist()
-    row = {"loss": total, "prediction_loss": prediction, "penalty": penalty_mean}
-    return row if config.consistency is None else row | {"disagreement": disagreement}
-
-
-def _judge(
-    model: NodeModel, inputs: Inputs, split: Split, config: TrainConfig
-) -> Callable[[], dict[str, Any]]:
-    """A function that looks at the validation nodes (and the test nodes, for a rule that asks for them)."""
+    graph, run = as_graph(graph), run if ranks.is_first else None
+    if isinstance(batches, BatchConfig):
+        check_batches(model, config, batches, ranks)
+    elif ranks.world > 1:
+        raise InputError(f"{ranks.world} ranks share batches: give a BatchConfig, or train in one process")
     if split.val.numel() == 0:
         raise InputError(
             f"split {split.name!r} has no validation nodes, so no epoch can be chosen; give it some"
         )
-    val = batch_of(split.val, inputs, model, config.field)
-    test = batch_of(split.reveal_test(), inputs, model, config.field) if config.saw_test else None
-
-    @torch.no_grad()
-    def look() -> dict[str, Any]:
-        model.eval()
-        logits = val.logits(model)
-        row: dict[str, Any] = {
-            "val_loss": float(F.cross_entropy(logits, val.labels)),
-            "val_accuracy": _share_right(logits, val.labels),
-        }
-        if test is not None:
-            row |= {"test_accuracy": _share_right(test.logits(model), test.labels)}
-            row |= {"rule": config.rule, "saw_test": True}
-        return row
-
-    return look
+    with ranks.shared_errors():
+        if run is not None:
+            run.check(config, graph, split)
+    if ranks.broadcast(run is not None and run.sidecar.finished):
+        return _finished(model, config, run, ranks)
+    steps: Steps
+    if isinstance(batches, BatchConfig):
+        steps = BatchSteps(model, graph, split, config, batches, ranks, workers)
+    else:
+        steps = WholeSteps(model, graph, split, config, batches)
+    return _train(steps, model, config, ranks, progress, run)
 
 
-def _share_right(logits: Tensor, labels: Tensor) -> float:
-    return int((logits.argmax(dim=1) == labels).sum()) / len(labels)
+def _train(
+    steps: Steps,
+    model: NodeModel,
+    config: TrainConfig,
+    ranks: Ranks,
+    progress: OnEpoch | None,
+    run: Run | None,
+) -> Fitted:
+    """Train until patience or epochs end, in step with the other ranks."""
+    optimizer, device = steps.optimizer, next(model.parameters()).device
+    now, history, stopped = Progress(0, Seen(), None), list[Row](), "epochs"
+    with contextlib.ExitStack() as held:
+        held.callback(steps.close)
+        with ranks.shared_errors():
+            if run is not None:
+                held.enter_context(run.training())
+                now, history = run.restore(model, optimizer) or (now, history)
+        now, history = _state_of_first((now, history), model, optimizer, ranks)
+        held.enter_context(own_randomness(device))
+        held.enter_context(steady_products(steps.nodes))
+        held.enter_context(kept_memory())
+        interrupt = held.enter_context(deferred_interrupt(run is not None))
+        for epoch in range(now.epoch + 1, config.epochs + 1):
+            seed_torch(config.seed, epoch, device=device)
+            row: Row = {"epoch": epoch, "lr": set_rate(optimizer, config.lr_at(epoch))}
+            row |= steps.train_epoch(epoch)
+            seen, best = now.seen, now.best
+            if epoch % config.evaluate_every == 0 or epoch == config.epochs:
+                row |= steps.evaluate()
+                must_be_finite(row["val_loss"], "validation loss", epoch, config)
+                seen, verdict = watch(config.rule, seen, row)
+                if verdict.keep and ranks.is_first:
+                    best = snapshot(model, into=best)
+            now = Progress(epoch, seen, best)
+            history.append(row)
+            with ranks.shared_errors():
+                if run is not None:
+                    run.append(row)
+            if progress is not None:
+                progress(row)
+            if seen.out_of_patience(epoch, config.patience):
+                stopped = "patience"
+                break
+            stops = ranks.any_of(interrupt.requested)
+            saves = ranks.any_of(stops or (run is not None and run.due(epoch)))
+            if saves:
+                steps.gather_state()
+            with ranks.shared_errors():
+                if run is not None and saves:
+                    # A step can break the weights after its loss was seen; such weights are never saved.
+                    must_be_finite(_largest_weight(model), "largest weight", epoch, config)
+                    run.save(model, optimizer, now)
+            if stops:
+                where = "" if run is None else f"; go on with: conjoint train --resume {run.path}"
+                raise Interrupted(f"stopped after epoch {epoch}{where}", epoch)
+        if now.best is not None:  # the last epoch is always evaluated, and the first evaluation always kept
+            model.load_state_dict(now.best)
+        fitted = Fitted(model.eval(), config, history, now.seen.kept_epoch, stopped)
+        with ranks.shared_errors():
+            if run is not None:
+                assert now.best is not None
+                run.finish(now.best, fitted.result())
+    return fitted
 
 
-def finished(model: NodeModel, config: TrainConfig, run: Run) -> Fitted:
+def _state_of_first(state: State, model: NodeModel, optimizer: torch.optim.Adam, ranks: Ranks) -> State:
+    """Every process starts from what rank 0 has: its weights, its optimiser, its history."""
+    if ranks.world == 1:
+        return state
+    now, history = state
+    parameters = dict(model.named_parameters())
+    slots = {
+        name: {slot: (tuple(v.shape), v.dtype) for slot, v in optimizer.state.get(p, {}).items()}
+        for name, p in parameters.items()
+    }
+    epoch, seen, history, slots = ranks.broadcast((now.epoch, asdict(now.seen), history, slots))
+    for name, parts in slots.items():
+        for slot, (shape, dtype) in parts.items():
+            kept = optimizer.state[parameters[name]]
+            kept.setdefault(slot, torch.empty(shape, dtype=dtype))
+            ranks.broadcast_tensors(kept[slot])
+    ranks.broadcast_tensors(*(value.data for value in model.state_dict().values()))
+    return Progress(epoch, Seen(**seen), now.best), history
+
+
+def _finished(model: NodeModel, config: TrainConfig, run: Run | None, ranks: Ranks) -> Fitted:
     """Resuming a run that was complete: nothing to compute."""
-    run.tidy()
-    trained, _ = load_run(run.path, lambda *_, **__: model)
-    result = dict(run.sidecar.result or {})
-    history = run.history(result["epochs"])
-    return Fitted(trained, config, history, result["best_epoch"], str(result.get("stopped")))
+    result, history = dict[str, Any](), list[Row]()
+    with ranks.shared_errors():
+        if run is not None:
+            run.tidy()
+            load_run(run.path, lambda *_, **__: model)
+            result = dict(run.sidecar.result or {})
+            history = run.history(result["epochs"])
+    result, history = ranks.broadcast((result, history))
+    ranks.broadcast_tensors(*(value.data for value in model.state_dict().values()))
+    return Fitted(model.eval(), config, history, result["best_epoch"], str(result.get("stopped")))
+
+
+def _largest_weight(model: NodeModel) -> float:
+    """NaN if any weight is."""
+    sizes = [weight.detach().abs().max().double() for weight in model.parameters() if weight.numel()]
+    return float(torch.stack(sizes).max())

@@ -1,12 +1,23 @@
-"""What training minimises."""
+"""What training minimises: the paper's loss, and consistency on unlabelled nodes.
 
-from typing import NamedTuple
+Consistency after GRAND, "Graph Random Neural Networks for Semi-Supervised Learning on Graphs" (Feng et al.,
+2020): predictions under different dropout should agree. S stochastic passes give each node S distributions.
+Their mean, sharpened, is the target of all of them.
+"""
 
+import math
+from typing import Any, NamedTuple
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .config import TrainConfig
-from .consistency import disagreement
+from ..errors import Diverged, InputError
+from ..graph.adjacency import Adjacency
+from ..graph.field import Field
+from ..graph.sparse import csr_tensor
+from ..nn.model import Perturb
+from .config import Consistency, TrainConfig
 
 
 class Loss(NamedTuple):
@@ -24,7 +35,7 @@ def objective(
     config: TrainConfig,
     epoch: int,
 ) -> Loss:
-    """The paper's loss, L_predict + lambda L_ext, plus the weighted consistency term if there is one.
+    """L_predict + lambda L_ext, plus the weighted consistency term if there is one.
 
     L_predict is cross-entropy, averaged over the passes.
     """
@@ -35,3 +46,65 @@ def objective(
         return Loss(total, prediction, penalty, penalty.new_zeros(()))
     apart = disagreement(logits, config.consistency)
     return Loss(total + config.consistency.weight_at(epoch) * apart, prediction, penalty, apart)
+
+
+def must_be_finite(value: float, what: str, epoch: int, config: TrainConfig) -> None:
+    if not math.isfinite(value):
+        clip = "" if config.clip is not None else " or set clip=1.0"
+        raise Diverged(
+            f"the {what} is {value} at epoch {epoch} with lr={config.lr}; try lr={config.lr / 10:g}{clip}"
+        )
+
+
+def sharpen(mean: Tensor, temperature: float) -> Tensor:
+    """p_c^(1/T) / sum_c p_c^(1/T), through logarithms. [nodes, classes]"""
+    return (mean.clamp(min=1e-30).log() / temperature).softmax(dim=-1)
+
+
+def disagreement(logits: Tensor, settings: Consistency) -> Tensor:
+    """Mean distance of each pass from the sharpened mean. [passes, nodes, classes] -> scalar
+
+    The target is a constant: no gradient flows through the mean.
+    """
+    log_p = logits.log_softmax(dim=-1)
+    target = sharpen(log_p.detach().exp().mean(dim=0), settings.temperature)  # [nodes, classes]
+    if settings.distance == "squared":
+        distance = (log_p.exp() - target).square().sum(dim=-1)  # [passes, nodes]
+    else:
+        distance = (target * (target.clamp(min=1e-30).log() - log_p)).sum(dim=-1)
+    sure = (target.amax(dim=-1) >= settings.threshold).to(distance.dtype)  # [nodes]
+    return (distance.mean(dim=0) * sure).sum() / sure.sum().clamp(min=1.0)
+
+
+def perturbation(settings: Consistency | None) -> Perturb | None:
+    """What happens to features and graph before each pass; None if only the model's own dropout does."""
+    if settings is None or settings.drop_node == settings.drop_edge == 0.0:
+        return None
+
+    def perturb(x: Tensor, graph: Any) -> tuple[Tensor, Any]:
+        x = drop_nodes(x, settings.drop_node) if settings.drop_node else x
+        return x, drop_edges(graph, settings.drop_edge) if settings.drop_edge else graph
+
+    return perturb
+
+
+def drop_nodes(x: Tensor, share: float) -> Tensor:
+    """Drop whole rows, and scale the others so that the expectation stays. [nodes, features]"""
+    keep = (torch.rand(x.size(0), device=x.device) >= share).to(x.dtype) / (1.0 - share)
+    if x.layout != torch.sparse_csr:
+        return x * keep.unsqueeze(1)
+    crow = x.crow_indices()
+    values = x.values() * keep.repeat_interleave(crow.diff())
+    return csr_tensor(crow, x.col_indices(), values, (x.size(0), x.size(1)))
+
+
+def drop_edges(graph: Any, share: float) -> Any:
+    """The same edges dropped in all layers of a pass; self-loops stay."""
+    if not isinstance(graph, Adjacency | Field):
+        raise InputError("consistency.drop_edge: only attention models can leave edges out; set it to 0")
+    widest = graph.layers[0] if isinstance(graph, Field) else graph
+    dropped = torch.rand(widest.num_entries, device=widest.col.device) < share
+    dropped &= widest.row != widest.col
+    if isinstance(graph, Adjacency):
+        return graph.without(dropped)
+    return Field(graph.n_id, tuple(layer.without(dropped[: layer.num_entries]) for layer in graph.layers))

@@ -7,26 +7,8 @@ from torch import Tensor, nn
 
 from ..nn.model import NodeModel
 from .config import TrainConfig
-from .schedule import rate
 
 SLOTS = ("step", "exp_avg", "exp_avg_sq")
-
-
-def make_optimizer(model: NodeModel, config: TrainConfig) -> torch.optim.Adam:
-    """Adam in its fused form: one pass over the weights, the same bits at any number of threads."""
-    return torch.optim.Adam(parameter_groups(model, config), lr=config.lr, fused=True)
-
-
-def parameter_groups(model: NodeModel, config: TrainConfig) -> list[dict[str, Any]]:
-    structural = model.structural_parameters()
-    apart = {id(p) for p in structural}
-    plain = [p for p in model.parameters() if id(p) not in apart]
-    decay = config.structural_weight_decay
-    groups: list[dict[str, Any]] = [
-        {"params": plain, "weight_decay": config.weight_decay},
-        {"params": structural, "weight_decay": config.weight_decay if decay is None else decay},
-    ]
-    return [group for group in groups if group["params"]]
 
 
 class RowAdam(torch.optim.Adam):
@@ -55,22 +37,26 @@ class RowAdam(torch.optim.Adam):
         parameter[rows] -= mean.mul_(scale).div_(corrected.sqrt_().add_(eps))
 
 
-def slot_shapes(
-    model: NodeModel, optimizer: torch.optim.Adam
-) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
-    """The tensors that `optimizer_state` may give."""
-    by_row = {id(p) for p in model.structural_parameters()} if isinstance(optimizer, RowAdam) else set()
-    shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
-    for name, p in model.named_parameters():
-        steps = tuple(p.shape[:1]) if id(p) in by_row and p.dim() == 2 else ()
-        shapes |= {f"{name}/step": (steps, torch.float32)}
-        shapes |= {f"{name}/{slot}": (tuple(p.shape), p.dtype) for slot in SLOTS[1:]}
-    return shapes
+def make_optimizer(
+    model: NodeModel, config: TrainConfig, kind: type[torch.optim.Adam] = torch.optim.Adam
+) -> Any:
+    """Adam in its fused form: one pass over the weights, the same bits at any number of threads."""
+    structural = model.structural_parameters()
+    apart = {id(p) for p in structural}
+    plain = [p for p in model.parameters() if id(p) not in apart]
+    groups = [
+        {"params": plain, "weight_decay": config.weight_decay},
+        {"params": structural, "weight_decay": structural_decay(config)},
+    ]
+    return kind([group for group in groups if group["params"]], lr=config.lr, fused=True)
 
 
-def set_rate(optimizer: torch.optim.Adam, config: TrainConfig, epoch: int) -> float:
-    """The learning rate of this epoch, computed and not accumulated."""
-    lr = config.lr * rate(config.schedule, epoch, config.epochs, config.warmup)
+def structural_decay(config: TrainConfig) -> float:
+    decay = config.structural_weight_decay
+    return config.weight_decay if decay is None else decay
+
+
+def set_rate(optimizer: torch.optim.Adam, lr: float) -> float:
     for group in optimizer.param_groups:
         group["lr"] = lr
     return lr
@@ -83,6 +69,19 @@ def optimizer_state(model: NodeModel, optimizer: torch.optim.Adam) -> dict[str, 
         for name, parameter in model.named_parameters()
         for slot, value in optimizer.state.get(parameter, {}).items()
     }
+
+
+def state_shapes(
+    model: NodeModel, optimizer: torch.optim.Adam
+) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+    """The tensors that `optimizer_state` may give."""
+    by_row = {id(p) for p in model.structural_parameters()} if isinstance(optimizer, RowAdam) else set()
+    shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
+    for name, p in model.named_parameters():
+        steps = tuple(p.shape[:1]) if id(p) in by_row and p.dim() == 2 else ()
+        shapes |= {f"{name}/step": (steps, torch.float32)}
+        shapes |= {f"{name}/{slot}": (tuple(p.shape), p.dtype) for slot in SLOTS[1:]}
+    return shapes
 
 
 def restore_optimizer(model: NodeModel, optimizer: torch.optim.Adam, saved: dict[str, Tensor]) -> None:

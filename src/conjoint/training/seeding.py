@@ -1,7 +1,10 @@
-"""Random choices that follow from (seed, epoch) alone, and leave the caller's random state as it was."""
+"""Random choices that follow from (seed, epoch) alone, and Ctrl-C that waits for the end of an epoch."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import TypeVar
 
 import numpy as np
@@ -10,7 +13,7 @@ import torch
 Built = TypeVar("Built")
 
 
-@contextmanager
+@contextlib.contextmanager
 def own_randomness(device: torch.device | None = None) -> Iterator[None]:
     """Inside, seeding and drawing are free; outside, torch's generators never notice."""
     devices = [device] if device is not None and device.type == "cuda" else []
@@ -18,17 +21,12 @@ def own_randomness(device: torch.device | None = None) -> Iterator[None]:
         yield
 
 
-def seed_epoch(seed: int, epoch: int, device: torch.device | None = None) -> None:
-    """Seed torch for one epoch. Resuming at an epoch needs no stored random state, since it starts here.
+def seed_torch(*words: int, device: torch.device | None = None) -> None:
+    """Seed torch from several numbers: (seed, epoch), or (seed, epoch, batch, ...).
 
-    Only inside `own_randomness`. The CPU's generator is seeded by itself: torch.manual_seed would also reseed
-    every GPU of the machine.
+    Every epoch starts here, so resuming at one needs no stored random state. Only inside `own_randomness`.
+    The CPU's generator is seeded by itself: torch.manual_seed would also reseed every GPU of the machine.
     """
-    seed_words([seed, epoch], device)
-
-
-def seed_words(words: Sequence[int], device: torch.device | None = None) -> None:
-    """Seed torch from several numbers, as `seed_epoch` does from two. Only inside `own_randomness`."""
     mixed = int(np.random.SeedSequence(list(words)).generate_state(1, np.uint64)[0]) >> 1
     torch.default_generator.manual_seed(mixed)
     if device is not None and device.type == "cuda":
@@ -39,5 +37,30 @@ def seed_words(words: Sequence[int], device: torch.device | None = None) -> None
 def build_seeded(build: Callable[[], Built], seed: int) -> Built:
     """What `build` makes when its random choices come from `seed`: the initial weights, for example."""
     with own_randomness():
-        seed_epoch(seed, 0)
+        seed_torch(seed, 0)
         return build()
+
+
+class Interrupt:
+    requested = False
+
+
+@contextlib.contextmanager
+def deferred_interrupt(wanted: bool) -> Iterator[Interrupt]:
+    """The first Ctrl-C sets `requested`, so that a checkpoint holds whole epochs only; a second interrupts at
+    once, as usual."""
+    interrupt = Interrupt()
+    if not wanted or threading.current_thread() is not threading.main_thread():
+        yield interrupt  # only the main thread receives signals
+        return
+
+    def request(number: int, frame: FrameType | None) -> None:
+        if interrupt.requested:
+            raise KeyboardInterrupt
+        interrupt.requested = True
+
+    before = signal.signal(signal.SIGINT, request)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)

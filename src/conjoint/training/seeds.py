@@ -5,21 +5,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from torch_geometric.data import Data
 
-from ..data.splits import Split
 from ..errors import InputError
+from ..graph.graph import Graph, as_graph
+from ..graph.splits import Split
 from ..nn.model import NodeModel
 from .config import TrainConfig
-from .fitted import evaluate
 from .loop import OnEpoch, fit
+from .predictions import evaluate
 
 
 @dataclass(frozen=True)
-class Spread:
+class Estimate:
     """Mean, sample standard deviation and the half-width of the 95% confidence interval of the mean.
 
-    With one value there is no spread to speak of: `std` and `ci95` are None.
+    One value alone has no deviation: `std` and `ci95` are None.
     """
 
     mean: float
@@ -33,19 +33,19 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """One result row per seed, and the spread of each number in them."""
+    """One result row per seed, and an estimate of each number in them."""
 
     rows: list[dict[str, Any]]
-    spread: dict[str, Spread]
+    estimates: dict[str, Estimate]
 
-    def __getitem__(self, metric: str) -> Spread:
-        return self.spread[metric]
+    def __getitem__(self, metric: str) -> Estimate:
+        return self.estimates[metric]
 
 
 METRICS = ("val_loss", "train_accuracy", "val_accuracy", "test_accuracy", "all_accuracy", "test_macro_f1")
 
 
-def spread(values: Sequence[float]) -> Spread:
+def estimate(values: Sequence[float]) -> Estimate:
     """Student's t, as the number of seeds is small."""
     from scipy import stats
 
@@ -54,21 +54,21 @@ def spread(values: Sequence[float]) -> Spread:
         raise InputError("values is empty: no runs to summarise; give at least one seed")
     mean = float(np.mean(values))
     if count == 1:
-        return Spread(mean, None, None, 1)
+        return Estimate(mean, None, None, 1)
     std = float(np.std(values, ddof=1))
-    return Spread(mean, std, float(stats.t.ppf(0.975, count - 1)) * std / float(np.sqrt(count)), count)
+    return Estimate(mean, std, float(stats.t.ppf(0.975, count - 1)) * std / float(np.sqrt(count)), count)
 
 
 def summarise(rows: Sequence[Mapping[str, Any]], metrics: Sequence[str] = METRICS) -> Summary:
-    """The spread of each metric over the rows, a pure function of them."""
+    """An estimate of each metric over the rows, a pure function of them."""
     return Summary(
-        [dict(row) for row in rows], {name: spread([row[name] for row in rows]) for name in metrics}
+        [dict(row) for row in rows], {name: estimate([row[name] for row in rows]) for name in metrics}
     )
 
 
 def fit_seeds(
     build_model: Callable[[int], NodeModel],
-    data: Data,
+    graph: Graph,
     split: Split | Callable[[int], Split],
     config: TrainConfig,
     seeds: Iterable[int],
@@ -81,9 +81,10 @@ def fit_seeds(
         build_model: seed -> model with initial weights drawn from that seed.
         split: one split for all, or seed -> split.
     """
+    graph = as_graph(graph)
     rows = []
     for seed in seeds:
         part = split if isinstance(split, Split) else split(seed)
-        fitted = fit(build_model(seed), data, part, replace(config, seed=seed), progress=progress)
-        rows.append(evaluate(fitted, data, part))
+        fitted = fit(build_model(seed), graph, part, replace(config, seed=seed), progress=progress)
+        rows.append(evaluate(fitted, graph, part))
     return summarise(rows)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..diagnosis import Diagnosis
+from ...selection.diagnosis import Diagnosis
 from .style import COLOURS, GREY, new_figure, tidy
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...printable import shorten
+from ...text import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

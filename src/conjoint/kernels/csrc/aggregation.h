@@ -114,16 +114,16 @@ ALWAYS_INLINE void by_source_rows(const NAME(Aggregation) * in, Mask mask, ix be
             }
             const real *from = grad + in->back_row[k] * width;
             ix e = in->back_perm[k] * heads;
-            int told = set[in->back_row[k]];
-            if (told) mask_run(mask, scale, (uint64_t)e, heads, factor);
-            for (ix h = 0; h < heads && (told || d_alpha != NULL); h++) {
+            int nonzero = set[in->back_row[k]];
+            if (nonzero) mask_run(mask, scale, (uint64_t)e, heads, factor);
+            for (ix h = 0; h < heads && (nonzero || d_alpha != NULL); h++) {
                 real sum = 0;
-                if (told && d_alpha == NULL)
+                if (nonzero && d_alpha == NULL)
                     add_scaled(to + h * step, in->alpha[e + h] * factor[h], from + h * from_step, channels);
-                else if (told && (channels < 16 || factor[h] != 0))
+                else if (nonzero && (channels < 16 || factor[h] != 0))
                     sum = dot_and_add(from + h * from_step, x + h * step, in->alpha[e + h] * factor[h], to + h * step,
                                       channels);
-                if (d_alpha != NULL) d_alpha[e + h] = told ? sum * factor[h] : (real)0;
+                if (d_alpha != NULL) d_alpha[e + h] = nonzero ? sum * factor[h] : (real)0;
             }
             after_term(&spill, to);
         }

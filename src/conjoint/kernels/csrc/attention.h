@@ -224,8 +224,10 @@ ALWAYS_INLINE void attention_rows_backward(const NAME(Attention) * in, const NAM
 }
 
 /* d mix comes through `partial`, [MAX_CHUNKS, 2, heads], and is written as [2, heads]. NULL: not wanted. */
-EXPORT void NAME(attention_backward)(const NAME(Attention) * in, const NAME(AttentionBackward) * out, double *partial,
-                                     real *d_mix, int threads) {
+EXPORT void NAME(attention_backward)(const NAME(Attention) * in, const real *feature, const real *grad,
+                                     const real *grad_feature, real *d_logit, real *d_dst, real *d_structure,
+                                     double *partial, real *d_mix, int threads) {
+    NAME(AttentionBackward) out = {feature, grad, grad_feature, d_logit, d_dst, d_structure};
     ix heads = in->heads, chunks = chunk_count(in->rows, in->rowptr[in->rows] * heads * 8);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
@@ -233,7 +235,7 @@ EXPORT void NAME(attention_backward)(const NAME(Attention) * in, const NAME(Atte
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks);
         double *by_mix = d_mix != NULL ? partial + chunk * 2 * heads : NULL;
         for (ix k = 0; k < 2 * heads && by_mix != NULL; k++) by_mix[k] = 0;
-        FOR_USUAL_HEADS(heads, attention_rows_backward(in, out, begin, end, HEADS, by_mix))
+        FOR_USUAL_HEADS(heads, attention_rows_backward(in, &out, begin, end, HEADS, by_mix))
     }
     if (d_mix != NULL) fold(partial, chunks, 2 * heads, d_mix);
 }

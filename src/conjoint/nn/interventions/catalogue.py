@@ -5,51 +5,33 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import InputError
-from .base import Constant, Intervention
-from .computed import (
-    DiffusionSimilarity,
-    RandomSimilarity,
-    SmoothedSimilarity,
-    SpectralSimilarity,
-    TrustedEdges,
-)
-from .factors import MatrixFactorization, SelfExpression
-from .features import FeatureSimilarity
-from .normalised import NormalisedExpression, NormalisedFactorization
-from .overlap import AdamicAdarSimilarity, JaccardSimilarity
-from .several import Several
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What can be chosen about a named intervention, where it has that choice; None: as it usually is."""
-
-    rank: int | None = None
-    temperature: float | None = None
-    learn_temperature: bool | None = None
-
-    def given(self) -> dict[str, float | bool]:
-        return {name: value for name, value in vars(self).items() if value is not None}
+from . import computed, factors
+from .base import Constant, Intervention, Several
+from .similarity import FeatureSimilarity
 
 
 @dataclass(frozen=True)
 class Kind:
     about: str
-    make: Callable[[int, int, Choices], Intervention]  # nodes, classes, choices
-    has: tuple[str, ...] = ()  # the choices that it has
+    make: Callable[..., Intervention]
+    has: tuple[str, ...] = ()  # what can be chosen about it: rank, temperature, learn_temperature
     control: bool = False  # knows nothing, on purpose
-    learns: bool = False  # its temperature, unless told otherwise: nobody knows the scale beforehand
+    learns: bool = False  # its temperature, unless told otherwise: its scale is not known beforehand
+    per_node: bool = False  # has a row of factors per node, as many columns as classes unless told otherwise
 
 
 def make(name: str, num_nodes: int, classes: int, **choices: Any) -> Intervention:
-    """The intervention called `name` for a graph of so many nodes and classes; several joined by a plus.
+    """The intervention called `name` for a graph of this size; a plus joins several.
 
-    `choices` are those of `Choices`; of several, each takes the ones that it has.
+    `choices` are rank, temperature and learn_temperature; of several, each takes those that it has. None:
+    as it usually is.
     """
-    made = [
-        kind.make(num_nodes, classes, Choices(**{key: choices[key] for key in kind.has if key in choices}))
-        for kind in kinds(name)
-    ]
+    made = []
+    for kind in kinds(name):
+        given = {key: choices[key] for key in kind.has if choices.get(key) is not None}
+        made.append(
+            kind.make(num_nodes, **{"rank": classes} | given) if kind.per_node else kind.make(**given)
+        )
     return made[0] if len(made) == 1 else Several(made, name.split("+"))
 
 
@@ -64,40 +46,24 @@ def kinds(name: str) -> list[Kind]:
     return [KINDS[part] for part in parts]
 
 
-def _factors(kind: Callable[..., Intervention]) -> Callable[..., Intervention]:
-    return lambda nodes, classes, choices: kind(nodes, **{"rank": classes, **choices.given()})
-
-
-def _computed(kind: Callable[..., Intervention]) -> Callable[..., Intervention]:
-    return lambda nodes, classes, choices: kind(**choices.given())
-
-
 TEMPERED = ("temperature", "learn_temperature")
+ALL = ("rank", *TEMPERED)
 KINDS: dict[str, Kind] = {
-    "mf": Kind("matrix factorisation", _factors(MatrixFactorization), ("rank",)),
-    "sc": Kind("self-expression", _factors(SelfExpression), ("rank",)),
-    "fs": Kind("feature similarity", lambda *_: FeatureSimilarity()),
-    "zero": Kind("every edge scored 0", lambda *_: Constant(), control=True),
-    "random": Kind("random scores", _computed(RandomSimilarity), TEMPERED, control=True),
-    "spectral": Kind(
-        "similarity of leading eigenvectors", _computed(SpectralSimilarity), ("rank", *TEMPERED)
-    ),
-    "smooth": Kind("similarity of smoothed features", _computed(SmoothedSimilarity), ("rank", *TEMPERED)),
-    "trust": Kind("edges that look unlike random pairs", _computed(TrustedEdges), ("rank",)),
-    "ppr": Kind(
-        "proximity by personalised PageRank", _computed(DiffusionSimilarity), ("rank", *TEMPERED), learns=True
-    ),
-    "jaccard": Kind("shared neighbours", _computed(JaccardSimilarity), TEMPERED, learns=True),
+    "mf": Kind("matrix factorisation", factors.MatrixFactorization, ("rank",), per_node=True),
+    "sc": Kind("self-expression", factors.SelfExpression, ("rank",), per_node=True),
+    "fs": Kind("feature similarity", FeatureSimilarity),
+    "zero": Kind("every edge scored 0", Constant, control=True),
+    "random": Kind("random scores", computed.RandomSimilarity, TEMPERED, control=True),
+    "spectral": Kind("similarity of leading eigenvectors", computed.SpectralSimilarity, ALL),
+    "smooth": Kind("similarity of smoothed features", computed.SmoothedSimilarity, ALL),
+    "trust": Kind("edges that look unlike random pairs", computed.TrustedEdges, ("rank",)),
+    "ppr": Kind("proximity by personalised PageRank", computed.DiffusionSimilarity, ALL, learns=True),
+    "jaccard": Kind("shared neighbours", computed.JaccardSimilarity, TEMPERED, learns=True),
     "adamic": Kind(
-        "shared neighbours, rare ones first", _computed(AdamicAdarSimilarity), TEMPERED, learns=True
+        "shared neighbours, rare ones first", computed.AdamicAdarSimilarity, TEMPERED, learns=True
     ),
     "nmf": Kind(
-        "matrix factorisation, normalised",
-        _factors(NormalisedFactorization),
-        ("rank", *TEMPERED),
-        learns=True,
+        "matrix factorisation, normalised", factors.NormalisedFactorization, ALL, learns=True, per_node=True
     ),
-    "nsc": Kind(
-        "self-expression, normalised", _factors(NormalisedExpression), ("rank", *TEMPERED), learns=True
-    ),
+    "nsc": Kind("self-expression, normalised", factors.NormalisedExpression, ALL, learns=True, per_node=True),
 }

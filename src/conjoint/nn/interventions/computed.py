@@ -1,44 +1,50 @@
-"""Interventions that the graph decides: scores computed when the whole graph is seen, and then fixed."""
+"""Interventions that are computed, not learnt: by the graph and its input features alone, once per graph."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...errors import InputError
-from ...graph import decoys
+from ...graph import decoys, overlap
 from ...graph.adjacency import Adjacency
-from ...graph.decoys import Numbers
 from ...graph.proximity import diffusion_vectors, spectral_vectors
 from ...graph.smoothing import reduced_features, smooth, smoothed_features
 from .. import ops
-from .base import Intervention
-from .temperature import Temperature
+from .base import Intervention, Temperature
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Seen:
-    """The whole graph and the features that the scores are of, and the scores in entry order."""
+    """A whole graph, its input features, and its scores as soon as they are asked for."""
 
     adj: Adjacency
     x: Tensor | None
     version: int  # of x, which may be changed in place
-    scores: Tensor
+    scores: Tensor | None = None  # [entries]
 
-    def of(self, adj: Adjacency, x: Tensor | None) -> bool:
-        """Loading and normalising make new tensors, so equal graphs and features count as the same."""
-        if self.x is not None and (x is None or self.x._version != self.version or not _equal(self.x, x)):
-            return False
+    def has_edges(self, adj: Adjacency) -> bool:
+        """Each layer sorts its edges for itself, so equal graphs count as the same."""
         return self.adj is adj or (_equal(self.adj.rowptr, adj.rowptr) and _equal(self.adj.col, adj.col))
+
+    def has_features(self, x: Tensor | None) -> bool:
+        """Loading and normalising make new tensors, so equal features count as the same."""
+        if self.x is None or x is None:
+            return self.x is x
+        return _version(self.x) == self.version and _equal(self.x, x)
 
 
 class Computed(Intervention):
     """C_ij = temperature * similarity(i, j). Subclasses write `similarity`, which sees the whole graph.
 
-    The whole graph comes in with `observe` (training does it), or with the first score asked of it. Parts of
-    it then find their scores among those of the whole by the ids of an entry's two ends. Nothing of this is
-    saved with the weights: the graph and the settings give the same scores again.
+    A graph is scored once, by the features that come with it first, and the scores then belong to the graph:
+    a later layer that has the same object gets them too, although it reads hidden units, and so does a part
+    of the graph, which finds the pairs of its `n_id` among those of the whole. `observe(adj, x)` scores it
+    anew by other features. Nothing of this is saved with the weights: the graph gives the same scores again.
 
     Args:
         temperature: how sharply attention follows the similarity.
@@ -46,12 +52,15 @@ class Computed(Intervention):
     """
 
     reads_features = False
+    whole_first = True
+    # Attributes that decide the similarity, with the graph and x. Where a class names them, all its objects
+    # share the scores of one `Adjacency` and one tensor of features.
+    decided_by: tuple[str, ...] | None = None
 
     def __init__(self, temperature: float = 8.0, learn_temperature: bool = False) -> None:
         super().__init__()
         self.temperature = Temperature(temperature, learn_temperature)
         self._seen: _Seen | None = None
-        self._parts: WeakKeyDictionary[Adjacency, Tensor] = WeakKeyDictionary()
 
     def reset_parameters(self) -> None:
         self.temperature.reset_parameters()
@@ -61,52 +70,57 @@ class Computed(Intervention):
         raise NotImplementedError
 
     def observe(self, adj: Adjacency, x: Tensor | None = None) -> None:
-        """Compute the scores of a whole graph, unless they are those at hand."""
+        """Score a whole graph by these input features, unless that is done."""
         x = x if self.reads_features else None
         if self.reads_features and x is None:
             raise InputError(f"x: {type(self).__name__} needs the input features; pass x")
-        if self._seen is not None and self._seen.of(adj, x):
+        if self._seen is not None and self._seen.has_edges(adj) and self._seen.has_features(x):
             return
         if adj.num_src != adj.num_dst:
+            raise self.of_one_kind(adj)
+        if x is not None and (x.grad_fn is not None or isinstance(x, nn.Parameter)):
             raise InputError(
-                f"intervention: {type(self).__name__} scores pairs of nodes of one kind, but the graph "
-                f"is bipartite ({adj.num_src} sources, {adj.num_dst} targets); pass score= instead"
+                f"x: {type(self).__name__} scores input features, but these are hidden units, which change "
+                "with every step; give this layer the intervention object of the first layer, or call its "
+                "observe(x, edge_index) with the input features"
             )
-        with torch.no_grad():
-            version = 0 if x is None else x._version
-            self._seen = _Seen(adj, x, version, self.similarity(adj, x))
-        self._parts.clear()
+        x = x.detach() if x is not None and x.requires_grad else x
+        self._seen = _Seen(adj, x, _version(x))
+        if self.whole_first:
+            self._whole(self._seen)
 
     def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
-        if n_id is None:
+        if n_id is None and (self._seen is None or not self._seen.has_edges(adj)):
             self.observe(adj, x)
-            assert self._seen is not None
-            return self.temperature(_as_in_use(self._seen.scores, x))
-        kept = self._parts.get(adj)
-        if kept is None:
-            kept = self._parts[adj] = self._look_up(adj, n_id)
-        return self.temperature(_as_in_use(kept, x))
-
-    def _look_up(self, part: Adjacency, n_id: Tensor) -> Tensor:
-        """Entries of the whole graph are sorted by (listener, speaker), so a pair is found by bisection."""
-        if self._seen is None:
+        seen = self._seen
+        if seen is None:
             raise InputError(
                 f"intervention: {type(self).__name__} must see the whole graph before it scores a part of "
                 "it; call observe(x, edge_index) of the network first"
             )
-        whole = self._seen.adj
-        known = whole.row * whole.num_src + whole.col
-        wanted = n_id[part.row] * whole.num_src + n_id[part.col]
-        place = torch.searchsorted(known, wanted).clamp(max=max(known.numel() - 1, 0))
-        if wanted.numel() and (known.numel() == 0 or not bool((known[place] == wanted).all())):
-            raise InputError(
-                "n_id: a part holds an edge that is not in the whole graph; call observe(x, edge_index) of "
-                "the network with the graph that the part was cut from"
-            )
-        return self._seen.scores[place]
+        kept = whole = self._whole(seen)
+        if n_id is not None:  # `seen` in the entry keeps its id its own
+            kept = adj.once((_Seen, id(seen)), lambda: (seen, whole[_places(seen.adj, adj, n_id)]))[1]
+        return self.temperature(kept if x is None else kept.to(device=x.device, dtype=x.dtype))
+
+    def _whole(self, seen: _Seen) -> Tensor:
+        if seen.scores is None:
+            seen.scores = self.shared("scores", seen.adj, seen.x, self.similarity)
+        return seen.scores
+
+    @torch.no_grad()
+    def shared(
+        self, what: str, adj: Adjacency, x: Tensor | None, make: Callable[[Adjacency, Tensor | None], T]
+    ) -> T:
+        """`make(adj, x)`, once for all objects of this class that are `decided_by` the same."""
+        names = vars(type(self)).get("decided_by")  # a subclass without it may be decided by more
+        if names is None or (x is not None and x.is_inference()):
+            return make(adj, x)
+        key = (type(self), what, *(getattr(self, name) for name in names), id(x), _version(x))
+        return adj.once(key, lambda: (x, make(adj, x)))[1]  # x in the entry keeps its id its own
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_seen": None, "_parts": WeakKeyDictionary()}  # copies carry no graph along
+        return {**self.__dict__, "_seen": None}  # copies carry no graph along
 
 
 class SpectralSimilarity(Computed):
@@ -114,6 +128,8 @@ class SpectralSimilarity(Computed):
 
     High where two nodes lie in the same well-knit part of the graph.
     """
+
+    decided_by = ("rank", "seed")
 
     def __init__(
         self, rank: int = 64, temperature: float = 8.0, learn_temperature: bool = False, seed: int = 0
@@ -124,7 +140,7 @@ class SpectralSimilarity(Computed):
         self.rank, self.seed = rank, seed
 
     def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
-        return _cosine(adj, spectral_vectors(adj.edge_index, adj.num_src, self.rank, self.seed))
+        return _dots(adj, spectral_vectors(adj.edge_index, adj.num_src, self.rank, self.seed))
 
 
 class SmoothedSimilarity(Computed):
@@ -133,11 +149,11 @@ class SmoothedSimilarity(Computed):
     High where not only two nodes but also their surroundings look alike; one wrong edge hardly moves it.
 
     Args:
-        features: compare these instead of what the layer reads. A `CATConv` after the first needs them:
-            hidden units change with every step. (`CAT` shows its intervention the input features anyway.)
+        features: compare these instead of what comes in.
     """
 
     reads_features = True
+    decided_by: tuple[str, ...] | None = ("rank", "hops", "seed")
 
     def __init__(
         self,
@@ -160,7 +176,7 @@ class SmoothedSimilarity(Computed):
     def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
         assert x is not None
         options = {"hops": self.hops, "rank": self.rank, "seed": self.seed}
-        return _cosine(adj, smoothed_features(x, adj.edge_index, adj.num_src, centre=True, **options))
+        return _dots(adj, smoothed_features(x, adj.edge_index, adj.num_src, centre=True, **options))
 
 
 class TrustedEdges(SmoothedSimilarity):
@@ -174,6 +190,8 @@ class TrustedEdges(SmoothedSimilarity):
         leak: the share that is let through.
         temperature, learn_temperature: a factor of T.
     """
+
+    decided_by = ("rank", "hops", "seed", "leak")
 
     def __init__(
         self,
@@ -191,21 +209,20 @@ class TrustedEdges(SmoothedSimilarity):
         self.leak = leak
 
     def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
-        assert x is not None
-        vectors = self._vectors(x)
-        smoothed = smooth(vectors, adj.edge_index, adj.num_src, self.hops)
-        return self._sharpness(adj, vectors) * _cosine(adj, torch.from_numpy(smoothed))
+        sharpness, cosine = self.shared("fit", adj, x, self._fit)
+        return sharpness * cosine
 
     def sharpness(self, adj: Adjacency, x: Tensor) -> float:
         """T: how much it doubts the edges of this graph. 0 where it takes all for equal."""
-        return self._sharpness(adj, self._vectors(x))
+        return self.shared("fit", adj, x, self._fit)[0]
 
-    def _vectors(self, x: Tensor) -> Numbers:
-        return reduced_features(x, rank=self.rank, seed=self.seed, centre=True)
-
-    def _sharpness(self, adj: Adjacency, vectors: Numbers) -> float:
+    def _fit(self, adj: Adjacency, x: Tensor | None) -> tuple[float, Tensor]:
+        """T, and the cosine of every entry."""
+        assert x is not None
+        vectors = reduced_features(x, rank=self.rank, seed=self.seed, centre=True)
+        smoothed = smooth(vectors, adj.edge_index, adj.num_src, self.hops)
         seen = decoys.compare(vectors, adj.edge_index, adj.num_src, self.hops, self.seed)
-        return decoys.sharpness(*seen, self.leak)
+        return decoys.sharpness(*seen, self.leak), _dots(adj, torch.from_numpy(smoothed))
 
 
 class DiffusionSimilarity(Computed):
@@ -213,6 +230,8 @@ class DiffusionSimilarity(Computed):
 
     High where walks from the two nodes end in the same places.
     """
+
+    decided_by = ("rank", "restart", "seed")
 
     def __init__(
         self,
@@ -226,14 +245,42 @@ class DiffusionSimilarity(Computed):
         self.rank, self.restart, self.seed = rank, restart, seed
 
     def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
-        vectors = diffusion_vectors(
-            adj.edge_index, adj.num_src, restart=self.restart, rank=self.rank, seed=self.seed
-        )
-        return _cosine(adj, vectors)
+        options: dict[str, Any] = {"restart": self.restart, "rank": self.rank, "seed": self.seed}
+        return _dots(adj, diffusion_vectors(adj.edge_index, adj.num_src, **options))
+
+
+class JaccardSimilarity(Computed):
+    """Shared neighbours over all neighbours of the two ends, see `conjoint.graph.overlap.jaccard`.
+
+    (Jaccard 1912; as a sign of wrong edges: Wu et al., IJCAI 2019.)
+    """
+
+    decided_by = ("cap",)
+    compare = staticmethod(overlap.jaccard)
+
+    def __init__(self, temperature: float = 8.0, learn_temperature: bool = True, cap: int = 128) -> None:
+        super().__init__(temperature, learn_temperature)
+        self.cap = cap
+
+    def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
+        pairs = torch.stack([adj.row, adj.col])
+        return self.compare(adj.edge_index, adj.num_src, pairs, cap=self.cap).to(adj.col.device)
+
+
+class AdamicAdarSimilarity(JaccardSimilarity):
+    """Shared neighbours, each counted by how few share it, see `conjoint.graph.overlap.adamic_adar`.
+
+    (Adamic and Adar, Social Networks 2003, here over the length of either neighbourhood.)
+    """
+
+    decided_by = ("cap",)
+    compare = staticmethod(overlap.adamic_adar)
 
 
 class RandomSimilarity(Computed):
-    """Numbers between -1 and 1 that mean nothing: a control. Whatever listens to it should learn not to."""
+    """Numbers between -1 and 1 that mean nothing: a control. Attention to it should be unlearnt."""
+
+    decided_by = ("seed",)
 
     def __init__(self, temperature: float = 8.0, learn_temperature: bool = False, seed: int = 0) -> None:
         super().__init__(temperature, learn_temperature)
@@ -244,13 +291,26 @@ class RandomSimilarity(Computed):
         return (2.0 * torch.rand(adj.num_entries, generator=generator) - 1.0).to(adj.col.device)
 
 
-def _as_in_use(scores: Tensor, x: Tensor | None) -> Tensor:
-    return scores if x is None else scores.to(device=x.device, dtype=x.dtype)
-
-
-def _cosine(adj: Adjacency, unit: Tensor) -> Tensor:
+def _dots(adj: Adjacency, unit: Tensor) -> Tensor:
     unit = unit.to(adj.col.device)
     return ops.edge_dot(adj, unit, unit)
+
+
+def _places(whole: Adjacency, part: Adjacency, n_id: Tensor) -> Tensor:
+    """Of a part's entries among those of the whole, which are sorted by (target, source). [entries]"""
+    known = whole.row * whole.num_src + whole.col
+    wanted = n_id[part.row] * whole.num_src + n_id[part.col]
+    place = torch.searchsorted(known, wanted).clamp(max=max(known.numel() - 1, 0))
+    if wanted.numel() and (known.numel() == 0 or not bool((known[place] == wanted).all())):
+        raise InputError(
+            "n_id: a part holds an edge that is not in the whole graph; call observe(x, edge_index) of "
+            "the network with the graph that the part was cut from"
+        )
+    return place
+
+
+def _version(x: Tensor | None) -> int:
+    return 0 if x is None or x.is_inference() else x._version
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:

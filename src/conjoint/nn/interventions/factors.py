@@ -1,10 +1,11 @@
-"""Interventions learnt as a low-rank factor V of the adjacency: C_ij = <V_i, V_j>.
+"""Interventions learnt as a low-rank factor V of the adjacency, jointly with the network.
 
-Both losses are sums over all N x N pairs. Expanding the squares leaves one pass over the edges and one small
+The losses are sums over all N x N pairs. Expanding the squares leaves one pass over the edges and one small
 Gram matrix, so they cost O(|E| rank + N rank^2) and are exact.
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.inits import glorot
 
@@ -12,11 +13,14 @@ from ...errors import InputError
 from ...graph.adjacency import Adjacency
 from .. import ops
 from ..attention import Structure
-from .base import Intervention
+from .base import Intervention, Temperature
 
 
 class LowRank(Intervention):
-    """Factors V of [num_nodes, rank], one row per node of the whole graph."""
+    """C_ij = <V_i, V_j> of factors V of [num_nodes, rank], one row per node of the whole graph."""
+
+    expresses = False  # the loss is that of SC, else of MF
+    normalised = False  # V explains S, else A
 
     def __init__(self, num_nodes: int, rank: int) -> None:
         super().__init__()
@@ -25,13 +29,12 @@ class LowRank(Intervention):
         if rank < 1:
             raise InputError(f"rank: {rank}; choose 1 or more (the number of classes is a good start)")
         self.factors = nn.Parameter(torch.empty(num_nodes, rank))
-        self.reset_parameters()
+        glorot(self.factors)
 
     def reset_parameters(self) -> None:
         glorot(self.factors)
 
     def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
-        """C_ij = <V_i, V_j>. -> [entries]"""
         factors = self.rows(adj, n_id)
         return ops.edge_dot(adj, ops.targets(adj, factors), factors)
 
@@ -42,18 +45,17 @@ class LowRank(Intervention):
 
     def rows(self, adj: Adjacency, n_id: Tensor | None) -> Tensor:
         """The rows of V that belong to the sources of `adj`. [num_src, rank]"""
-        name, known = type(self).__name__, self.factors.size(0)
-        if n_id is None and adj.num_src != adj.num_dst:
+        if n_id is not None:
+            return self.factors.index_select(0, n_id[: adj.num_src])
+        if adj.num_src != adj.num_dst:
+            raise self.of_one_kind(adj)
+        if adj.num_src != self.factors.size(0):
             raise InputError(
-                f"intervention: {name} scores pairs of nodes of one kind, but the graph is bipartite "
-                f"({adj.num_src} sources, {adj.num_dst} targets); pass score= with one number per edge"
+                f"intervention: {type(self).__name__} was made for {self.factors.size(0)} nodes, but this "
+                f"graph has {adj.num_src}; make it with num_nodes={adj.num_src}, or pass n_id for a part of "
+                "its graph"
             )
-        if n_id is None and adj.num_src != known:
-            raise InputError(
-                f"intervention: {name} was made for {known} nodes, but this graph has {adj.num_src}; "
-                f"make it with num_nodes={adj.num_src}, or pass n_id for a part of its graph"
-            )
-        return self.factors if n_id is None else self.factors.index_select(0, n_id[: adj.num_src])
+        return self.factors
 
     def extra_repr(self) -> str:
         return f"num_nodes={self.factors.size(0)}, rank={self.factors.size(1)}"
@@ -80,5 +82,79 @@ class SelfExpression(LowRank):
     .. math:: L = \|A - V V^T A\|_F^2 = \|A\|^2 - 2 \|A^T V\|_F^2 + \mathrm{tr}(V^T A A^T V \cdot V^T V)
     """
 
+    expresses = True
+
     def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
         return ops.expression_loss(adj, self.rows(adj, n_id))
+
+
+class NormalisedFactors(LowRank):
+    """MF or SC of S = D^-1/2 (A + I) D^-1/2: C_ij = temperature * cosine(V_i, V_j).
+
+    On the plain adjacency the rows of V grow with the degree, and <V_i, V_j> says more about hubs than about
+    communities. Here degrees are divided out twice: of the matrix that V explains, and of the score. The
+    temperature is learnt too by default.
+    """
+
+    normalised = True
+
+    def __init__(
+        self, num_nodes: int, rank: int, temperature: float = 8.0, learn_temperature: bool = True
+    ) -> None:
+        super().__init__(num_nodes, rank)
+        self.temperature = Temperature(temperature, learn_temperature)
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        self.temperature.reset_parameters()
+
+    def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
+        unit = F.normalize(self.rows(adj, n_id), dim=1)
+        return self.temperature(ops.edge_dot(adj, ops.targets(adj, unit), unit))
+
+    def propagated(self, adj: Adjacency, factors: Tensor) -> tuple[Tensor, float]:
+        """P = S^T V, [num_src, rank], and ||S||^2."""
+        key = (NormalisedFactors, factors.dtype)
+        target, source, norm = adj.once(key, lambda: _scales(adj, factors.dtype))
+        scaled = target * factors[: adj.num_dst]
+        own = F.pad(scaled, (0, 0, 0, adj.num_src - adj.num_dst))
+        return source * (ops.spread(adj, scaled) + own), norm
+
+
+def _scales(adj: Adjacency, dtype: torch.dtype) -> tuple[Tensor, Tensor, float]:
+    """1 / sqrt(degree) of targets and sources, the node itself counted, [nodes, 1] both; and ||S||^2."""
+    row, col = adj.row[adj.simple], adj.col[adj.simple]
+    target = 1.0 / (1.0 + torch.bincount(row, minlength=adj.num_dst)).double()
+    source = 1.0 / (1.0 + torch.bincount(col, minlength=adj.num_src)).double()
+    norm = (target[row] * source[col]).sum() + (target * source[: adj.num_dst]).sum()
+    target, source = (part.sqrt().to(dtype).unsqueeze(1) for part in (target, source))
+    return target, source, float(norm)
+
+
+class NormalisedFactorization(NormalisedFactors):
+    r"""MF of S. At its optimum V holds the leading eigenvectors, which `SpectralSimilarity` computes.
+
+    .. math:: L = \|S - V V^T\|_F^2 = \|S\|^2 - 2 \langle P, V \rangle + \|V^T V\|_F^2
+    """
+
+    def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
+        factors = self.rows(adj, n_id)
+        propagated, norm = self.propagated(adj, factors)
+        along_edges = (propagated * factors).sum()
+        return norm - 2.0 * along_edges + (factors.t() @ factors).square().sum()
+
+
+class NormalisedExpression(NormalisedFactors):
+    r"""SC of S: each row of S is expressed by other rows.
+
+    .. math:: L = \|S - V V^T S\|_F^2 = \|S\|^2 - 2 \|P\|_F^2 + \mathrm{tr}(P^T P \cdot V^T V)
+    """
+
+    expresses = True
+
+    def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
+        factors = self.rows(adj, n_id)
+        propagated, norm = self.propagated(adj, factors)
+        gram = propagated.t() @ propagated
+        expressed = (gram * (factors.t() @ factors)).sum()
+        return norm - 2.0 * torch.trace(gram) + expressed

@@ -1,0 +1,164 @@
+"""The report, made from rows alone: one HTML file that needs nothing else, or the tables as Markdown.
+
+In HTML every word and number from outside is escaped, and nothing in it reaches the network.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import matplotlib
+
+from ..errors import InputError
+from ..evaluation.plots.style import picture
+from ..storage import read_text, storage_errors, write_atomically
+from .extension import REMEDY, extension
+from .figures import figure_of
+from .grid import experiment, experiment_names
+from .rows import Row
+from .tables import Cell, Table, tables_of
+
+PAGE = Path(__file__).with_name("page")
+PORTRAIT_LIMIT = 64 * 1024**2  # bytes
+PORTRAIT_WORDS = ("classes", "ids")
+PORTRAIT_NUMBERS = ("labels", "predicted", "part", "points", "heard", "speakers", "structural", "layers")
+
+
+def markdown_page(rows: Sequence[Row]) -> str:
+    """Every table of every experiment: docs/results.md is this, and nothing typed by hand."""
+    parts = [(PAGE / "head.md").read_text(encoding="utf-8")]
+    for name in experiment_names():
+        parts.append(f"## {name}\n")
+        parts += [f"### {table.title}\n\n{markdown(table)}" for table in tables_of(name, rows)]
+    return "\n".join(parts)
+
+
+def markdown(table: Table) -> str:
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cells) + " |\n"
+
+    def text(cell: Cell) -> str:
+        plain = cell.text.replace("|", "\\|")
+        return f"**{plain}**" if cell.verdict in ("better", "worse") else plain
+
+    rule = line("---" for _ in table.headers)
+    return line(table.headers) + rule + "".join(line(map(text, row)) for row in table.rows)
+
+
+def build_report(rows: Sequence[Row], portrait: Mapping[str, Any] | None = None) -> str:
+    """The page as text. `portrait` (see `kept_portrait`) feeds the attention explorer."""
+    style, sort, explorer, page = (
+        (PAGE / name).read_text(encoding="utf-8")
+        for name in ("style.css", "sort.js", "explorer.js", "page.html")
+    )
+    script = "(() => {\n" + sort + "})();\n(() => {\n" + explorer + "})();\n"
+    links = [(name, name) for name in experiment_names()] + [("explorer", "attention explorer")]
+    # Only this very style and script, pictures from within, and no connection to anywhere.
+    policy = (
+        f"default-src 'none'; style-src '{_sha256(style)}'; script-src '{_sha256(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return Template(page).substitute(
+        policy=policy,
+        style=style,
+        script=script,
+        nav=" ".join(f'<a href="#{escape(name)}">{escape(text)}</a>' for name, text in links),
+        count=f"Made from {len(rows)} training runs.",
+        sections="\n".join(_section(name, rows) for name in experiment_names()),
+        portrait=portrait_words(portrait),
+        data=json_in_script(portrait),
+        made=escape(_made_with(rows)),
+    )
+
+
+def _sha256(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _section(name: str, rows: Sequence[Row]) -> str:
+    title = escape(experiment(name).title)
+    parts = [f'<section id="{escape(name)}">', f"<h2>{title}</h2>"]
+    figure = figure_of(name, rows)
+    if figure is not None:
+        # Text stays text, and names inside the file do not depend on chance.
+        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "conjoint"}):
+            data = base64.b64encode(picture(figure, "svg")).decode()
+        alt = f"Picture of the tables below: {title}"
+        parts.append(f'<figure><img alt="{alt}" src="data:image/svg+xml;base64,{data}"></figure>')
+    return "\n".join([*parts, *map(html_table, tables_of(name, rows)), "</section>"])
+
+
+def html_table(table: Table) -> str:
+    def html_cell(column: int, cell: Cell) -> str:
+        marks = f' class="{escape(cell.verdict)}"' if cell.verdict else ""
+        if cell.value is not None:
+            marks += f' data-value="{cell.value!r}"'
+        tag, scope = ("th", ' scope="row"') if column == 0 else ("td", "")
+        return f"<{tag}{scope}{marks}>{escape(cell.text)}</{tag}>"
+
+    title = escape(table.title)
+    head = "".join(
+        f'<th scope="col"><button type="button">{escape(name)}</button></th>' for name in table.headers
+    )
+    body = "".join(f"<tr>{''.join(html_cell(*cell) for cell in enumerate(row))}</tr>\n" for row in table.rows)
+    return (
+        f'<h3>{title}</h3>\n<div class="scroll" tabindex="0" role="region" aria-label="{title}">'
+        f'<table class="sortable"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>'
+    )
+
+
+def portrait_words(portrait: Mapping[str, Any] | None) -> str:
+    if portrait is None:
+        return "No network was trained for it."
+    accuracy = f"{100 * portrait['test_accuracy']:.1f}%"
+    return escape(f"The network is {portrait['model']}, {accuracy} right on the test papers.")
+
+
+def json_in_script(value: Any) -> str:
+    """JSON that cannot end the script element it stands in, nor open a comment there."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _made_with(rows: Sequence[Row]) -> str:
+    versions = sorted({str(row["made_with"].get("conjoint")) for row in rows})
+    torch = sorted({str(row["made_with"].get("torch")) for row in rows})
+    return f"Runs made with conjoint {', '.join(versions) or '-'} and torch {', '.join(torch) or '-'}."
+
+
+def kept_portrait(folder: Path, say: Callable[[str], None]) -> dict[str, Any] | None:
+    """The explorer's network that is kept with the rows, trained first where a checkout can do it."""
+    path, train = folder / "report" / "cora.json", extension().portrait
+    if not path.exists():
+        if train is None:
+            say(f"no attention explorer: {path} is not there, and the package cannot make it; {REMEDY}")
+            return None
+        say("training a network for the attention explorer")
+        with storage_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(train(), separators=(",", ":"), allow_nan=False).encode() + b"\n")
+    try:
+        found = json.loads(read_text(path, PORTRAIT_LIMIT, "the explorer's network"))
+        json.dumps(found, allow_nan=False)  # the page is JSON, which has no NaN
+        sound = _is_portrait(found)
+    except (ValueError, RecursionError):
+        sound = False
+    if not sound:
+        raise InputError(f"{path}: not a portrait of a network; delete it to have it made again")
+    return found
+
+
+def _is_portrait(found: Any) -> bool:
+    """Whether every part is there and of its kind; what the page's script does with them is its own care."""
+    return (
+        isinstance(found, dict)
+        and all(isinstance(found.get(name), list) for name in (*PORTRAIT_WORDS, *PORTRAIT_NUMBERS))
+        and all(isinstance(word, str) for name in PORTRAIT_WORDS for word in found[name])
+        and isinstance(found.get("model"), str)
+        and isinstance(found.get("test_accuracy"), float)
+    )

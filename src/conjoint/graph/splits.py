@@ -1,0 +1,292 @@
+"""Which nodes train, which choose, which judge. Every rule is a pure function of its arguments.
+
+Test nodes stay inside a :class:`Split` until :meth:`Split.reveal_test` is called, so that no training or
+selection code meets them by accident, and a reader can search for the calls.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..text import count
+
+Labels = npt.NDArray[np.int64]
+Index = npt.NDArray[np.int64]
+
+# Where the authors' release cuts Cora's .content file (the order of the embedded Cora). Half-open ranges.
+CORA_RELEASED = {"train": (0, 140), "val": (140, 540), "test": (500, 1500)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Split:
+    """Node indices (int64) to train on and to select by; test nodes stay behind the evaluation gate."""
+
+    train: Tensor
+    val: Tensor
+    name: str
+    seed: int | None = None
+    notes: tuple[str, ...] = ()
+    _test: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+
+    def __repr__(self) -> str:
+        train, val, test = self.sizes
+        return f"Split({self.name!r}, seed={self.seed}, train={train}, val={val}, test={test})"
+
+    def reveal_test(self) -> Tensor:
+        """The evaluation gate: the test nodes. Call it once training and selection are over, only there."""
+        return self._test.clone()
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """How many nodes train, validate and test."""
+        return len(self.train), len(self.val), len(self._test)
+
+
+def build_split(
+    train: npt.ArrayLike,
+    val: npt.ArrayLike,
+    test: npt.ArrayLike,
+    *,
+    labels: Labels,
+    name: str,
+    seed: int | None = None,
+    overlap_is_known: bool = False,
+) -> Split:
+    """Check and seal a split: indices in range and labelled, no part empty, no overlap, two classes or more.
+
+    ``overlap_is_known`` turns shared validation and test nodes into a note: a published split may have them.
+    Nodes shared with the training part are always an error.
+    """
+    parts = {"train": _index(train), "validation": _index(val), "test": _index(test)}
+    notes = []
+    for part, index in parts.items():
+        if len(index) == 0:
+            raise InputError(
+                f"split {name!r} has no {part} nodes; give it more labelled nodes or smaller sizes"
+            )
+        if index.min() < 0 or index.max() >= len(labels):
+            raise InputError(
+                f"split {name!r}: a {part} index lies outside 0..{len(labels) - 1}; wrong graph?"
+            )
+        if len(np.unique(index)) != len(index):
+            raise InputError(f"split {name!r} lists a {part} node twice; remove the repetition")
+        unlabelled = int((labels[index] < 0).sum())
+        if unlabelled:
+            raise InputError(
+                f"split {name!r}: {count(unlabelled, part + ' node')} without a label; drop them"
+            )
+    for one, other in (("train", "validation"), ("train", "test"), ("validation", "test")):
+        shared = len(np.intersect1d(parts[one], parts[other]))
+        if shared and overlap_is_known and one != "train":
+            notes.append(f"{count(shared, 'node')} in both {one} and {other}, as published")
+        elif shared:
+            raise InputError(
+                f"split {name!r}: {count(shared, 'node')} in both {one} and {other}; parts must differ"
+            )
+    trained = np.unique(labels[parts["train"]])
+    if len(trained) < 2:
+        raise InputError(f"split {name!r} trains on one class only; a classifier needs two or more")
+    for part in ("validation", "test"):
+        unseen = np.setdiff1d(labels[parts[part]], trained)
+        if len(unseen):
+            notes.append(f"{count(len(unseen), part + ' class')} never seen in training: {_some(unseen)}")
+    train_t, val_t, test_t = (torch.from_numpy(index) for index in parts.values())
+    return Split(train_t, val_t, name, seed, tuple(notes), test_t)
+
+
+def per_class(
+    labels: Labels,
+    seed: int,
+    *,
+    train_per_class: int = 20,
+    num_val: int = 500,
+    num_test: int = 1000,
+    class_names: Sequence[str] | None = None,
+) -> Split:
+    """The recipe the paper states: so many nodes of each class, then validation and test from the rest.
+
+    ``class_names`` only serve the message about a class that is too small.
+    """
+    _positive(train_per_class=train_per_class, num_val=num_val, num_test=num_test)
+    rng = np.random.default_rng(_seed(seed))
+    labelled = np.flatnonzero(labels >= 0)
+    train = []
+    for c in _classes(labels):
+        members = np.flatnonzero(labels == c)
+        if len(members) < train_per_class:
+            name = class_names[c] if class_names else c
+            raise InputError(
+                f"split 'per-class': class {name} has {count(len(members), 'node')}, fewer than "
+                f"train_per_class={train_per_class}; lower it or use split 'fraction'"
+            )
+        train.append(rng.permutation(members)[:train_per_class])
+    chosen = np.concatenate(train)
+    rest = rng.permutation(np.setdiff1d(labelled, chosen))
+    if len(rest) < num_val + num_test:
+        raise InputError(
+            f"split 'per-class': {count(len(rest), 'labelled node')} left after training, fewer than "
+            f"num_val={num_val} + num_test={num_test}; lower them or use split 'fraction'"
+        )
+    val, test = rest[:num_val], rest[num_val : num_val + num_test]
+    return build_split(chosen, val, test, labels=labels, name="per-class", seed=seed)
+
+
+def fraction(labels: Labels, seed: int, *, train: float = 0.6, val: float = 0.2) -> Split:
+    """Random shares of the labelled nodes, class by class (stratified); the rest is the test part.
+
+    Each class gives at least one node to training; a class of one node trains only.
+    """
+    if not (0 < train < 1 and 0 < val < 1 and train + val < 1):
+        raise InputError(
+            f"split 'fraction': train={train} and val={val} must be above 0 and sum to less than 1"
+        )
+    rng = np.random.default_rng(_seed(seed))
+    parts: tuple[list[Index], ...] = ([], [], [])
+    for c in _classes(labels):
+        members = rng.permutation(np.flatnonzero(labels == c))
+        first = max(1, round(train * len(members)))
+        second = first + round(val * len(members))
+        for part, piece in zip(parts, np.split(members, [first, second]), strict=True):
+            part.append(piece)
+    train_nodes, val_nodes, test_nodes = (np.concatenate(part) for part in parts)
+    return build_split(train_nodes, val_nodes, test_nodes, labels=labels, name="fraction", seed=seed)
+
+
+def by_time(labels: Labels, time: npt.ArrayLike, *, train_until: float, val_until: float) -> Split:
+    """Train on what is known up to ``train_until``, validate up to ``val_until``, test on what came later."""
+    when = np.asarray(time)
+    if when.shape != labels.shape:
+        raise InputError(f"time has {when.size} values for {len(labels)} nodes; give one per node")
+    if not train_until < val_until:
+        raise InputError(f"split 'time': train_until={train_until} must come before val_until={val_until}")
+    known = labels >= 0
+    train, val = when <= train_until, (when > train_until) & (when <= val_until)
+    parts = (np.flatnonzero(part & known) for part in (train, val, when > val_until))
+    return build_split(*parts, labels=labels, name="time")
+
+
+class Labelled(Protocol):
+    """What a rule may ask of a graph."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def y(self) -> Tensor: ...
+    @property
+    def class_names(self) -> list[str]: ...
+    @property
+    def published(self) -> Mapping[str, Any]: ...
+    @property
+    def known_splits(self) -> Mapping[str, Split]: ...
+    @property
+    def node_time(self) -> npt.NDArray[Any] | None: ...
+
+
+def named_split(graph: Labelled, name: str, seed: int = 0, **options: Any) -> Split:
+    """The split `name` of a graph. `options` are those of the rule (see `RULES`)."""
+    if name not in RULES:
+        raise InputError(f"split={name!r} is not known; choose one of {', '.join(RULES)}")
+    rule = RULES[name]
+    for option in options:
+        if option not in rule.options:
+            has = f"it has {', '.join(rule.options)}" if rule.options else "it has no options"
+            raise InputError(f"split {name!r}: {option}= is not one of its options; {has}")
+    _classes(graph.y.cpu().numpy())
+    return rule.make(graph, seed, **options)
+
+
+class Rule(NamedTuple):
+    make: Callable[..., Split]  # (graph, seed, **options)
+    options: tuple[str, ...] = ()
+
+
+def _published(name: str, remedy: str) -> Rule:
+    """A rule that reads what came with the data; `seed` plays no part in it."""
+
+    def make(graph: Labelled, seed: int) -> Split:
+        if name in graph.known_splits:
+            return graph.known_splits[name]
+        raise InputError(f"{graph.name} comes without a {name!r} split; {remedy}")
+
+    return Rule(make)
+
+
+def _per_class(graph: Labelled, seed: int, **options: Any) -> Split:
+    return per_class(graph.y.cpu().numpy(), seed, class_names=graph.class_names, **options)
+
+
+def _fraction(graph: Labelled, seed: int, **options: Any) -> Split:
+    return fraction(graph.y.cpu().numpy(), seed, **options)
+
+
+def _time(graph: Labelled, seed: int, **options: Any) -> Split:
+    if not options and "time" in graph.known_splits:
+        return graph.known_splits["time"]
+    if graph.node_time is None:
+        raise InputError(
+            "split 'time' needs a time for each node; name the column with time=, or use another split"
+        )
+    if len(options) < 2:
+        raise InputError("split 'time' needs train_until= and val_until=, for example 2017 and 2018")
+    return by_time(graph.y.cpu().numpy(), graph.node_time, **options)
+
+
+RULES: dict[str, Rule] = {
+    "public": _published(
+        "public", "load Planetoid's files (root= or CONJOINT_DATA), or use split 'per-class'"
+    ),
+    "per-class": Rule(_per_class, ("train_per_class", "num_val", "num_test")),
+    "released": _published(
+        "released", "load the authors' release (source='release'), or use split 'per-class'"
+    ),
+    "fraction": Rule(_fraction, ("train", "val")),
+    "time": Rule(_time, ("train_until", "val_until")),
+    "given": _published("given", "name the column that holds it with split=, or use split 'per-class'"),
+}
+
+
+def usual_split(graph: Labelled) -> str:
+    """What came with the data; else the paper's recipe where there are labels enough for it; else shares."""
+    for published in ("given", "time"):
+        if published in graph.published:
+            return published
+    labelled = graph.y[graph.y >= 0]
+    counts = labelled.bincount()
+    counts = counts[counts > 0]
+    enough = len(labelled) >= 20 * len(counts) + 1500 and bool((counts >= 20).all())
+    return "per-class" if enough else "fraction"
+
+
+def _classes(labels: Labels) -> Index:
+    found = np.unique(labels[labels >= 0])
+    if len(found) < 2:
+        what = "no node has a label" if len(found) == 0 else f"all labelled nodes have class {found[0]}"
+        raise InputError(f"{what}; a classifier needs two classes or more: check the label column")
+    return found
+
+
+def _index(values: npt.ArrayLike) -> Index:
+    index = np.asarray(values)
+    return np.sort(index.astype(np.int64)).reshape(-1)
+
+
+def _positive(**sizes: int) -> None:
+    for name, value in sizes.items():
+        if value < 1:
+            raise InputError(f"{name}={value} must be 1 or more")
+
+
+def _seed(seed: int) -> int:
+    if seed < 0:
+        raise InputError(f"seed={seed} must be 0 or more")
+    return seed
+
+
+def _some(classes: npt.NDArray[Any]) -> str:
+    return ", ".join(map(str, classes[:5])) + (", ..." if len(classes) > 5 else "")

@@ -1,0 +1,128 @@
+"""Memory of large tensors: kept from step to step, and written over where nobody else can see it.
+
+A fresh half-gigabyte costs page faults, a fifth of a second or more each time, and a training step on a
+large graph makes half a dozen. Inside `kept_memory()` the kernels take large results from buffers that no
+tensor uses any more: nothing but the pool refers to them, so what a caller keeps is safe.
+"""
+
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import torch
+from torch import Tensor
+from torch.autograd.function import Function, once_differentiable
+
+LARGE_BYTES = 16 << 20  # smaller tensors come and go cheaply
+HUGE_BYTES = 64 << 20  # from here on memory is worth a second computation, or a look at who else holds it
+SLACK = 2.2  # a buffer may be this many times larger than what is put into it
+# Without these counts, which torch does not promise, nothing is kept and nothing is written over.
+_COUNTS = hasattr(torch._C, "_storage_Use_Count") and hasattr(Tensor, "_use_count")
+
+
+class _Pool:
+    def __init__(self) -> None:
+        self.buffers: dict[int, torch.UntypedStorage] = {}
+        self.alone = _uses(torch.UntypedStorage(1))
+
+    def take(self, nbytes: int) -> torch.UntypedStorage:
+        """The smallest unused buffer that fits. If none does, unused smaller ones make room for a new one."""
+        unused = [buffer for buffer in self.buffers.values() if _uses(buffer) == self.alone]
+        fitting = [buffer for buffer in unused if nbytes <= buffer.nbytes() <= SLACK * nbytes]
+        if fitting:
+            return min(fitting, key=lambda buffer: buffer.nbytes())
+        for place in [buffer.data_ptr() for buffer in unused if buffer.nbytes() < nbytes]:
+            del self.buffers[place]
+        unused = []  # the last to refer to them
+        made = torch.UntypedStorage(nbytes)
+        self.buffers[made.data_ptr()] = made
+        return made
+
+
+_pool: _Pool | None = None
+
+
+@contextmanager
+def kept_memory() -> Iterator[None]:
+    """Keep large buffers until the end of the block. Nested blocks share the outermost."""
+    global _pool
+    if _pool is not None or not _COUNTS:
+        yield
+        return
+    _pool = _Pool()
+    try:
+        yield
+    finally:
+        _pool = None
+
+
+def empty(like: Tensor, *shape: int) -> Tensor:
+    """An uninitialised tensor on the CPU with the type of `like`, from the pool if it is large."""
+    if _pool is None or torch.compiler.is_compiling():
+        return like.new_empty(shape)
+    nbytes = math.prod(shape) * like.element_size()
+    if nbytes < LARGE_BYTES:
+        return like.new_empty(shape)
+    strides = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
+    # Not a view: a tensor of its own on the buffer's memory.
+    return torch.empty(0, dtype=like.dtype).set_(_pool.take(nbytes), 0, shape, strides)
+
+
+def pooled(tensor: Tensor) -> bool:
+    """Whether the tensor lies in a buffer of the pool."""
+    return _pool is not None and tensor.untyped_storage().data_ptr() in _pool.buffers
+
+
+def _uses(buffer: torch.UntypedStorage) -> int:
+    return torch._C._storage_Use_Count(buffer._cdata)
+
+
+def may_overwrite(grad: Tensor) -> bool:
+    """Whether a backward pass may write over the gradient that it was handed.
+
+    On a large graph a hidden layer's gradient is half a gigabyte. When nobody else can see it, that of the
+    activation goes into the same memory. "Nobody else" is read off the reference counts: any doubt means no.
+    To be called from a backward that is `once_differentiable`, on its argument.
+    """
+    if grad.numel() * grad.element_size() < HUGE_BYTES or torch.compiler.is_compiling() or not _COUNTS:
+        return False
+    of_tensor, of_memory, of_object = _references_when_alone()
+    if _pool is not None and pooled(grad):
+        of_memory = _pool.alone + 1  # the pool's own and the gradient's
+    found = _references(grad, sys.getrefcount(grad))
+    return grad._base is None and found == (of_tensor, of_memory, of_object)
+
+
+def _references(grad: Tensor, from_python: int) -> tuple[int, int, int]:
+    """How many hold this tensor in C++, its memory, and its Python object."""
+    return grad._use_count(), _uses(grad.untyped_storage()), from_python  # type: ignore[attr-defined]
+
+
+@cache
+def _references_when_alone() -> tuple[int, int, int]:
+    """The counts of a gradient that only the autograd engine holds, as this version of torch shows them."""
+    x = torch.ones(2, 2, requires_grad=True)
+    with torch.enable_grad():
+        (_Probe.apply(x) @ torch.ones(2, 2)).sum().backward()
+    return _Probe.seen
+
+
+class _Probe(Function):
+    seen = (0, 0, 0)
+
+    @staticmethod
+    def forward(ctx: object, x: Tensor) -> Tensor:
+        return x * 2
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: object, grad: Tensor) -> Tensor:
+        _Probe._look(grad)
+        return grad
+
+    @staticmethod
+    def _look(grad: Tensor) -> None:
+        """One call deep, as `may_overwrite` is."""
+        _Probe.seen = _references(grad, sys.getrefcount(grad))

@@ -1,0 +1,284 @@
+"""The networks that conjoint attention is compared with, composed from `layers`."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy.sparse.linalg import svds
+from torch import Tensor, nn
+from torch_geometric.nn import JumpingKnowledge
+
+from ...errors import InputError
+from ...graph.adjacency import Adjacency, adjacency
+from .. import checks
+from ..model import NodeModel
+from ..norm import BatchNorm
+from ..recent import Recent
+from . import layers
+from .layers import FeatureLinear, WeightedGraph, dropped
+
+
+class Baseline(NodeModel):
+    """Layers on the normalised graph, dropout before each, ReLU between; subclasses change some of that."""
+
+    usual: ClassVar[dict[str, Any]] = {"hidden": 16, "num_layers": 2, "dropout": 0.5}
+    convolution: type[nn.Module] = layers.GraphConvolution
+    graph: Callable[..., Any] = staticmethod(layers.symmetric)  # (edge_index, num_nodes, edge_weight)
+
+    def __init__(self, features: int, classes: int, **settings: Any) -> None:
+        super().__init__()
+        self.settings = SimpleNamespace(**checks.settings(type(self).__name__, self.usual, settings))
+        self.make(features, classes, self.settings)
+
+    def make(self, features: int, classes: int, s: Any) -> None:
+        widths = pairwise([features, *[s.hidden] * (s.num_layers - 1), classes])
+        self.convs = nn.ModuleList(self.convolution(wide, narrow) for wide, narrow in widths)
+
+    @property
+    def form(self) -> Hashable:  # type: ignore[override]
+        return self.graph
+
+    def prepare(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> Any:
+        return self.graph(edge_index, num_nodes, edge_weight)
+
+    def embed(self, x: Tensor, graph: Any) -> Tensor:
+        for k in range(len(self.convs) - 1):
+            x = self.layer(k, x, graph).relu()
+        return x
+
+    def forward(self, x: Tensor, graph: Any) -> Tensor:
+        return self.layer(len(self.convs) - 1, self.embed(x, graph), graph)
+
+    def layer(self, k: int, x: Tensor, graph: Any) -> Tensor:
+        return self.convs[k](self.drop(x), graph)
+
+    def drop(self, x: Tensor) -> Any:
+        return dropped(self, x, self.settings.dropout)
+
+
+class GCN(Baseline):
+    """Kipf and Welling, ICLR 2017: H' = ReLU(D^-1/2 (A + I) D^-1/2 H W), dropout before every layer."""
+
+
+class SAGE(Baseline):
+    """Hamilton et al., NeurIPS 2017, whole neighbourhoods instead of samples."""
+
+    convolution = layers.MeanConvolution
+    graph = staticmethod(layers.mean)
+
+
+class JKNet(Baseline):
+    """Xu et al., ICML 2018: each GCN layer's output jumps to the end, where one linear map reads them all."""
+
+    usual: ClassVar = {**Baseline.usual, "hidden": 32, "mode": "cat"}
+
+    def make(self, features: int, classes: int, s: Any) -> None:
+        checks.one_of("mode", s.mode, ("cat", "max"))
+        super().make(features, s.hidden, s)
+        self.jump = JumpingKnowledge(s.mode)
+        self.read = FeatureLinear(s.hidden * (s.num_layers if s.mode == "cat" else 1), classes)
+
+    def embed(self, x: Tensor, graph: WeightedGraph) -> Tensor:
+        outputs = []
+        for k in range(len(self.convs)):
+            x = self.layer(k, x, graph).relu()
+            outputs.append(x)
+        return self.jump(outputs)
+
+    def forward(self, x: Tensor, graph: WeightedGraph) -> Tensor:
+        return self.read(self.drop(self.embed(x, graph)))
+
+
+class GIN(Baseline):
+    """Xu et al., ICLR 2019: MLP((1 + eps) x_i + sum of x_j), the MLP two linear maps with batch norm between.
+
+    The MLP's first map is taken before the sum, where it reads sparse rows and leaves fewer columns to add;
+    its bias comes after the sum, or not at all where batch norm would cancel it. `mlp_layers=1`: one map.
+    """
+
+    usual: ClassVar = {**Baseline.usual, "hidden": 64, "mlp_layers": 2, "norm": "batch", "train_eps": False}
+    graph = staticmethod(layers.total)
+
+    def make(self, features: int, classes: int, s: Any) -> None:
+        checks.one_of("norm", s.norm, ("batch", "none"))
+        checks.one_of("mlp_layers", str(s.mlp_layers), ("1", "2"))
+        inputs = [features, *[s.hidden] * (s.num_layers - 1)]
+        outputs = [*[s.hidden] * (s.num_layers - 1), classes]
+        inner = outputs if s.mlp_layers == 1 else [s.hidden] * s.num_layers
+        widths = zip(inputs, inner, strict=True)
+        self.firsts = nn.ModuleList(FeatureLinear(wide, narrow, bias=False) for wide, narrow in widths)
+        rests = (_after_the_sum(width, s) for width in outputs)
+        self.convs = nn.ModuleList(layers.Isomorphism(rest, train_eps=s.train_eps) for rest in rests)
+
+    def layer(self, k: int, x: Tensor, graph: WeightedGraph) -> Tensor:
+        return self.convs[k](self.firsts[k](self.drop(x)), graph)
+
+
+def _after_the_sum(width: int, settings: Any) -> nn.Module:
+    if settings.mlp_layers == 1:
+        return Bias(width)
+    middle = BatchNorm(settings.hidden) if settings.norm == "batch" else Bias(settings.hidden)
+    return nn.Sequential(middle, nn.ReLU(), nn.Linear(settings.hidden, width))
+
+
+class Bias(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.bias
+
+
+class ARMA(Baseline):
+    """Bianchi et al., TPAMI 2021: two ARMA layers of T = `num_layers` steps each."""
+
+    usual: ClassVar = {"hidden": 16, "num_stacks": 2, "num_layers": 1, "shared_weights": True}
+    usual |= {"dropout": 0.5, "skip_dropout": 0.75}
+    graph = staticmethod(partial(layers.symmetric, self_loops=False))
+
+    def make(self, features: int, classes: int, s: Any) -> None:
+        options: dict[str, Any] = {"num_stacks": s.num_stacks, "num_layers": s.num_layers}
+        options |= {"shared_weights": s.shared_weights, "dropout": s.skip_dropout}
+        self.first = layers.ARMAConvolution(features, s.hidden, **options)
+        self.second = layers.ARMAConvolution(s.hidden, classes, act=None, **options)
+
+    def embed(self, x: Tensor, graph: WeightedGraph) -> Tensor:
+        return self.first(self.drop(x), graph)
+
+    def forward(self, x: Tensor, graph: WeightedGraph) -> Tensor:
+        return self.second(self.drop(self.embed(x, graph)), graph)
+
+
+@dataclass(frozen=True, eq=False)
+class DegreeGraph:
+    adj: Adjacency
+    coordinates: Tensor  # [entries, 2]: 1 / sqrt(degree) of target and source
+
+
+def degree_graph(edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> DegreeGraph:
+    adj = adjacency(edge_index, num_nodes)
+    root = adj.degree.to(torch.get_default_dtype()).rsqrt()
+    return DegreeGraph(adj, torch.stack([root[adj.row], root[adj.col]], dim=1))
+
+
+class MoNet(Baseline):
+    """Monti et al., CVPR 2017, with the coordinates of its citation experiments: tanh(A u + b) of
+    u_ij = (1 / sqrt(deg i), 1 / sqrt(deg j)). The degree stands for the graph; edge weights are not read."""
+
+    usual: ClassVar = {"hidden": 16, "kernels": 3, "dropout": 0.5}
+    graph = staticmethod(degree_graph)
+
+    def make(self, features: int, classes: int, s: Any) -> None:
+        widths = pairwise([features, s.hidden, classes])
+        self.convs = nn.ModuleList(layers.GaussianConvolution(*width, s.kernels) for width in widths)
+        self.places = nn.ModuleList(nn.Sequential(nn.Linear(2, 2), nn.Tanh()) for _ in range(2))
+
+    def layer(self, k: int, x: Tensor, graph: DegreeGraph) -> Tensor:
+        place = self.places[k](graph.coordinates)
+        return self.convs[k](self.drop(x), graph.adj, place)
+
+
+class SGC(Baseline):
+    """Wu et al., ICML 2019: S^K X W. W comes first here: the same product, on as many columns as classes."""
+
+    usual: ClassVar = {"steps": 2}
+
+    def make(self, features: int, classes: int, s: Any) -> None:
+        self.read = FeatureLinear(features, classes, bias=False)
+
+    def embed(self, x: Tensor, graph: WeightedGraph) -> Tensor:
+        """There is no hidden layer: the class scores are all that is learnt about a node."""
+        return self(x, graph)
+
+    def forward(self, x: Tensor, graph: WeightedGraph) -> Tensor:
+        out = self.read(x)
+        for _ in range(self.settings.steps):
+            out = graph.gather(out)
+        return out
+
+
+class APPNP(Baseline):
+    """Klicpera et al., ICLR 2019: predictions of a two-layer perceptron, then personalised PageRank."""
+
+    usual: ClassVar = {"hidden": 64, "dropout": 0.5, "edge_dropout": 0.5, "steps": 10, "alpha": 0.1}
+
+    def make(self, features: int, classes: int, s: Any) -> None:
+        if not 0.0 < s.alpha <= 1.0:
+            raise InputError(f"alpha={s.alpha!r}: the chance to return home; choose 0 < alpha <= 1")
+        self.first = FeatureLinear(features, s.hidden)
+        self.second = FeatureLinear(s.hidden, classes)
+        self.propagation = layers.PersonalizedPropagation(s.steps, s.alpha, s.edge_dropout)
+
+    def embed(self, x: Tensor, graph: WeightedGraph) -> Tensor:
+        """The hidden units after propagation: without dropout the logits are a linear map of these."""
+        return self.propagation(self.first(self.drop(x)).relu(), graph)
+
+    def forward(self, x: Tensor, graph: WeightedGraph) -> Tensor:
+        hidden = self.first(self.drop(x)).relu()
+        return self.propagation(self.second(self.drop(hidden)), graph)
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankGraph:
+    """D^-1/2 (U V^T + I) D^-1/2, never multiplied out. D has the row sums of the middle, at least 1."""
+
+    left: Tensor  # [nodes, rank], singular values included
+    right: Tensor  # [nodes, rank]
+    scale: Tensor  # [nodes, 1], D^-1/2
+
+    def gather(self, x: Tensor, dropout: float = 0.0) -> Tensor:
+        """One step of message passing in O(nodes * rank * columns). [nodes, f] -> [nodes, f]"""
+        scaled = self.scale * x
+        return self.scale * (self.left @ (self.right.t() @ scaled) + scaled)
+
+
+class GCNSVD(GCN):
+    """Entezari et al., WSDM 2020: GCN on the best approximation of the adjacency of a given rank, a defence.
+
+    Random edges live in the small singular values, so a low rank leaves them out. The approximation stays
+    factorised: time and memory grow with nodes * rank, not with the square of the nodes.
+    """
+
+    usual: ClassVar = {**GCN.usual, "rank": 50}
+
+    def make(self, features: int, classes: int, s: Any) -> None:
+        super().make(features, classes, s)
+        self._graphs: Recent[LowRankGraph] = Recent(1)
+
+    @property
+    def form(self) -> Hashable:  # type: ignore[override]
+        return low_rank_graph, self.settings.rank
+
+    def prepare(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> LowRankGraph:
+        """The factors of the graph; those of the last one are kept, as they take a while."""
+        arguments = (edge_index, num_nodes, self.settings.rank, edge_weight)
+        return self._graphs.get((edge_index, edge_weight), num_nodes, lambda: low_rank_graph(*arguments))
+
+
+def low_rank_graph(
+    edge_index: Tensor, num_nodes: int, rank: int, edge_weight: Tensor | None = None
+) -> LowRankGraph:
+    """The truncated SVD of A (its rows are targets, its columns sources), parallel edges counted once."""
+    source, target = edge_index.cpu().numpy()
+    values = np.ones(len(source)) if edge_weight is None else edge_weight.double().cpu().numpy()
+    matrix = sp.csr_matrix((values, (target, source)), shape=(num_nodes, num_nodes))
+    if edge_weight is None:
+        matrix.data[:] = 1.0
+    rank = min(rank, num_nodes)
+    if num_nodes <= 3 * rank:  # Lanczos needs room; so small a matrix may be dense
+        u, s, vt = np.linalg.svd(matrix.toarray())
+        u, s, vt = u[:, :rank], s[:rank], vt[:rank]
+    else:
+        u, s, vt = svds(matrix, rank, v0=np.random.default_rng(0).standard_normal(num_nodes))
+    left, right = u * s, vt.T
+    degree = np.maximum(left @ right.sum(axis=0) + 1.0, 1.0)
+    parts = (left, right, 1.0 / np.sqrt(degree)[:, None])
+    made = (torch.from_numpy(np.ascontiguousarray(part, dtype=np.float32)) for part in parts)
+    return LowRankGraph(*(part.to(edge_index.device) for part in made))

@@ -1,0 +1,144 @@
+"""Features times a weight, dense or sparse, and rows times the attention vectors (csrc/projection.h)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import Function, once_differentiable
+
+from ...kernels import memory
+from ...kernels.call import Values, partial_sums, run
+from ...kernels.library import takes
+from ..randomness import mask_of
+from .activation import drop
+from .entries import contiguous
+
+Pair = Sequence[Tensor | None]  # of source and of target
+
+
+def project(x: Tensor, weight: Tensor) -> Tensor:
+    """W x for every row. [rows, in], [out, in] -> [rows, out]"""
+    large = max(x.size(-1), weight.size(0)) * x.size(0) * x.element_size() >= memory.LARGE_BYTES
+    if large and takes(x, weight) and x.dim() == 2 and not torch.compiler.is_compiling():
+        return _Project.apply(x, weight)
+    return x @ weight.t()
+
+
+class _Project(Function):
+    """With large results in memory that is kept."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return torch.mm(x, weight.t(), out=memory.empty(x, x.size(0), weight.size(0)))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        d_weight = grad.t() @ x if ctx.needs_input_grad[1] else None
+        d_x = torch.mm(grad, weight, out=memory.empty(x, *x.shape)) if ctx.needs_input_grad[0] else None
+        return d_x, d_weight
+
+
+def head_project(x: Tensor, weight: Tensor) -> Tensor:
+    """W_h x_nh. [nodes, heads, in], [heads, out, in] -> [nodes, heads, out]"""
+    return torch.einsum("nhi,hci->nhc", x, weight)
+
+
+def sparse_project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None = None) -> Tensor:
+    """Rows of a sparse CSR matrix, dropout on its stored values, times a weight [out, in]. -> [rows, out]"""
+    if takes(weight) and x.dtype == weight.dtype and x.col_indices().dtype == torch.int64:
+        stored = (x.crow_indices(), x.col_indices(), x.values())
+        sizes = (x.size(0), weight.size(1), weight.size(0))
+        rows = (*stored, *sizes, *mask_of(dropout, seed))  # the members of `SparseRows`
+        return _SparseProject.apply(rows, x.size(0), weight.contiguous())
+    if dropout > 0.0 and seed is not None:
+        x = drop(x, dropout, seed)
+    return _SparseProduct.apply(x, weight)
+
+
+class _SparseProduct(Function):
+    """In plain torch, whose own gradient of this product would be dense."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x @ weight.t()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
+        (x,) = ctx.saved_tensors
+        by_column = x.to_sparse_coo().t().coalesce()
+        return None, torch.sparse.mm(by_column, grad).t()
+
+
+class _SparseProject(Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Values, row_count: int, weight: Tensor) -> Tensor:
+        out = weight.new_empty(row_count, weight.size(0))
+        run("sparse_project", weight.dtype, (weight,), (torch.empty_like(weight), out), rows)
+        ctx.rows = rows
+        ctx.save_for_backward(weight)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor]:
+        (weight,) = ctx.saved_tensors
+        by_input, d_weight = torch.empty_like(weight), torch.empty_like(weight)
+        run("sparse_project_backward", weight.dtype, (grad.contiguous(),), (by_input, d_weight), ctx.rows)
+        return None, None, d_weight
+
+
+def head_dot(x: Tensor, att: Tensor) -> Tensor:
+    """<x_nh, att_h> per node and head. [nodes, heads, channels], [heads, channels] -> [nodes, heads]"""
+    if takes(x, att):
+        return _HeadDots.apply(*contiguous(x, att, None))[0]
+    return torch.einsum("nhc,hc->nh", x, att)
+
+
+def head_dots(x: Tensor, att_src: Tensor, att_dst: Tensor) -> tuple[Tensor, Tensor]:
+    """`head_dot` with the vectors of source and of target: one reading of x gives both."""
+    if takes(x, att_src, att_dst):
+        return _HeadDots.apply(*contiguous(x, att_src, att_dst))
+    return head_dot(x, att_src), head_dot(x, att_dst)
+
+
+class _HeadDots(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *vectors: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(x, *vectors)
+        ctx.second_rows = 0 if vectors[1] is None else x.size(0)
+        return dot_heads(x, vectors, ctx.second_rows)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor | None) -> Any:
+        x, *vectors = ctx.saved_tensors
+        if all(grad is None for grad in grads):
+            return None, None, None
+        d_x = memory.empty(x, *x.shape) if ctx.needs_input_grad[0] else None
+        d_first, d_second = dot_heads_backward(x, vectors, ctx.second_rows, contiguous(*grads), d_x)
+        return d_x, d_first, None if vectors[1] is None else d_second
+
+
+def dot_heads(x: Tensor, vectors: Pair, second_rows: int) -> tuple[Tensor, Tensor | None]:
+    """The kernel of `head_dots`, with products with the second vector for the first rows alone."""
+    first = x.new_empty(x.size(0), x.size(1))
+    second = None if vectors[1] is None else x.new_empty(second_rows, x.size(1))
+    run("head_dots", x.dtype, (x, *x.shape, *vectors, second_rows), (first, second))
+    return first, second
+
+
+def dot_heads_backward(
+    x: Tensor, vectors: Pair, second_rows: int, grads: Pair, d_x: Tensor | None, add: bool = False
+) -> Tensor:
+    """Fill `d_x`, or add to it. -> d of both vectors, [2, heads, channels]"""
+    d_vectors = x.new_empty(2, x.size(1), x.size(2))
+    reads = (x, *x.shape, *vectors, second_rows, *grads, int(add))
+    run("head_dots_backward", x.dtype, reads, (d_x, partial_sums(x, d_vectors.numel()), d_vectors))
+    return d_vectors

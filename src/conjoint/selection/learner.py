@@ -1,0 +1,259 @@
+"""From a graph to trained networks: the one path behind `conjoint train`, the estimators and `learn`."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..data import from_any, load_graph, read_graph
+from ..data.benchmarks import BENCHMARKS
+from ..graph.folder import is_graph_folder, open_folder
+from ..graph.graph import Graph, as_graph
+from ..graph.splits import RULES, Split, usual_split
+from ..nn import zoo
+from ..training import BatchConfig, Fitted, ModelSpec, Ranks, Run, alone, config_to, embed, fit
+from ..training.config import batch_config_from
+from ..training.memory import choose_way
+from ..training.predictions import predicted_pieces, prediction_columns, result_row
+from ..training.stopping import snapshot
+from .choose import CHOOSE, Choice, Trial, Watch
+from .setting import Setting, make_setting
+
+IN_BATCHES = ("clusters", "neighbours")
+OnEpoch = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """One seed: the network, the split that it was trained with, and what it gives for every node."""
+
+    fitted: Fitted
+    graph: Graph
+    split: Split
+    seconds: float
+    batch: BatchConfig | None = None
+
+    @cached_property
+    def probabilities(self) -> npt.NDArray[np.float32]:
+        """Of every node, computed once. [nodes, classes]"""
+        return np.concatenate([shares for _, shares in self._predicted()])
+
+    def pieces(self) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        """(some nodes, their probabilities), all nodes in order: a training in batches is asked in pieces."""
+        if self.batch is None:
+            yield np.arange(self.graph.num_nodes), self.probabilities
+        else:
+            yield from self._predicted()
+
+    def _predicted(self) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        return predicted_pieces(self.fitted.model, self.graph, self.fitted.config, self.batch is not None)
+
+    def columns(
+        self, nodes: npt.NDArray[Any], shares: npt.NDArray[Any], with_probabilities: bool = False
+    ) -> dict[str, Any]:
+        """The table of predictions: id, part, label, predicted class and its probability."""
+        names = self.graph.class_names or [str(k) for k in range(shares.shape[1])]
+        return prediction_columns(nodes, shares, self.graph, names, self.split, with_probabilities)
+
+    def row(self, predicted: npt.NDArray[Any] | None = None) -> dict[str, Any]:
+        """One row of results from the predicted class of every node. It opens the gate to the test nodes."""
+        predicted = self.probabilities.argmax(axis=1) if predicted is None else predicted
+        return {
+            **result_row(self.fitted, predicted, self.graph, self.split),
+            "parameters": sum(p.numel() for p in self.fitted.model.parameters()),
+            "seconds": round(self.seconds, 3),
+            **({} if self.batch is None else {"batch": config_to(self.batch)}),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What `learn` gives: a trained network for each seed, and how the model was chosen."""
+
+    graph: Graph
+    setting: Setting
+    trained: tuple[Trained, ...]
+    choice: Choice | None = None
+
+    @property
+    def best(self) -> Trained:
+        """The seed with the lowest validation loss; test nodes have no say in it."""
+        return min(self.trained, key=lambda one: one.fitted.metrics["val_loss"])
+
+    @property
+    def predictions(self) -> dict[str, Any]:
+        """Columns id, part, label, predicted and probability; `pandas.DataFrame(...)` makes a table of it."""
+        return self.best.columns(np.arange(self.graph.num_nodes), self.best.probabilities)
+
+    @property
+    def embedding(self) -> npt.NDArray[np.float32]:
+        """The last hidden layer. [nodes, hidden]"""
+        return embed(self.best.fitted.model, self.graph, self.best.fitted.config).cpu().numpy()
+
+
+def learn(
+    data: Any,
+    nodes: Any = None,
+    *,
+    label: str | None = None,
+    split: Split | str | Mapping[str, Any] | None = None,
+    seed: int = 0,
+    seeds: int = 1,
+    model: str | None = None,
+    intervention: str | None = None,
+    strategy: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    train: Mapping[str, Any] | None = None,
+    batch: Mapping[str, Any] | None = None,
+    progress: OnEpoch | None = None,
+    **columns: Any,
+) -> Learned:
+    """Train on a graph with some labelled nodes, as `conjoint train` does, and predict all of them.
+
+    Args:
+        data: a `Graph`; PyG's `Data`; a benchmark's name; a graph folder; a file of edges; a table of edges
+            (pandas, polars); a SciPy adjacency matrix; a NetworkX graph.
+        nodes: a file or a table of nodes beside edges.
+        label, columns: which column is what, as in `conjoint.data.read_graph`; x= and y= go with SciPy.
+        split: a `Split`, a rule by name, or its options; by default what came with the data, or the usual.
+        seed, seeds: the first seed, and how many trainings.
+        model, intervention, strategy, settings, train, batch: see `make_setting`. By default the recommended
+            network or its rival, as validation nodes say.
+        progress: called with each epoch's row.
+
+    >>> from conjoint import learn
+    >>> learned = learn("cora", model="gcn", train={"epochs": 20})
+    >>> sorted(learned.predictions)
+    ['id', 'label', 'part', 'predicted', 'probability']
+    """
+    graph = graph_from(data, nodes, **({} if label is None else {"label": label}), **columns)
+    setting = make_setting(
+        model,
+        intervention=intervention,
+        strategy=strategy,
+        settings=settings,
+        train=train,
+        batch=batch,
+        in_parts=graph.folder is not None,
+    )
+    graph = zoo.input_graph(setting.model, graph, **setting.settings)
+
+    def split_for(run_seed: int) -> Split:
+        if isinstance(split, Split):
+            return split
+        return split_of(graph, {"name": split} if isinstance(split, str) else split or {}, run_seed)
+
+    setting, _ = settle(setting, graph, split_for(seed))
+    setting, choice = decide(setting, graph, split_for(seed), seed)
+    trained = [
+        train_one(setting, graph, split_for(one), one, choice=choice, progress=progress)
+        for one in range(seed, seed + seeds)
+    ]
+    return Learned(graph, setting, tuple(trained), choice)
+
+
+def graph_from(data: Any, nodes: Any = None, **columns: Any) -> Graph:
+    """A graph from whatever names or holds one."""
+    if not isinstance(data, str | Path):
+        plain = nodes is None and not columns
+        return as_graph(data) if plain and hasattr(data, "edge_index") else from_any(data, nodes, **columns)
+    if str(data).removesuffix("-release") in BENCHMARKS:
+        return load_graph(str(data), **columns)
+    if is_graph_folder(data):
+        return open_folder(data)
+    return read_graph(data, nodes, **columns)
+
+
+def split_of(graph: Graph, options: Mapping[str, Any], run_seed: int) -> Split:
+    """The split that the options name; with `resplit`, a new one for each seed of the training."""
+    chosen = dict(options)
+    if chosen.pop("resplit", False):
+        chosen["seed"] = run_seed
+    name = chosen.pop("name", None) or _rule_with(chosen) or usual_split(graph)
+    return graph.split(name, **chosen)
+
+
+def _rule_with(options: Mapping[str, Any]) -> str | None:
+    """The rule whose own options were given."""
+    return next((name for name, rule in RULES.items() for option in rule.options if option in options), None)
+
+
+def settle(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str | None]:
+    """The setting with what a step computes: as it says, or chosen by memory. The second tells of the choice.
+
+    A setting without `batch` is for the full graph or the receptive field.
+    """
+    kind = setting.batch.get("kind", "auto")
+    if kind in IN_BATCHES:
+        return setting, None
+    if kind != "auto":
+        field = {"full": "whole", "field": "receptive"}[kind]
+        return replace(setting, train={**setting.train, "field": field}, batch={}), None
+    if graph.edge_weight is not None or setting.train.get("field", "auto") != "auto":
+        return replace(setting, batch={}), None
+    parts = split.train.numpy(), split.val.numpy()
+    made = choose_way(setting.model, setting.settings, graph, *parts)
+    if made.must and made.kind == "full" and setting.undecided == "recommended":
+        setting = setting.attention_instead()
+        made = choose_way(setting.model, setting.settings, graph, *parts)
+    batch = {**setting.batch, "kind": made.kind} if made.kind in IN_BATCHES else {}
+    # What does not fit as a whole is cut, also where cutting would not save time.
+    cut = made.kind == "field" and made.must
+    train = {**setting.train, "field": "receptive"} if cut else setting.train
+    return replace(setting, train=train, batch=batch), str(made)
+
+
+def decide(
+    setting: Setting,
+    graph: Graph,
+    split: Split,
+    seed: int,
+    *,
+    on_trial: Callable[[Trial], None] | None = None,
+    watch: Watch | None = None,
+) -> tuple[Setting, Choice | None]:
+    """The setting with the model that validation nodes choose, where that was left to them."""
+    if setting.undecided is None:
+        return setting, None
+    choose = CHOOSE[setting.undecided]
+    choice = choose(graph, split, setting.config(seed), setting.settings, on_trial=on_trial, watch=watch)
+    return setting.decided(choice.model), choice
+
+
+def spec_of(setting: Setting, graph: Graph) -> ModelSpec:
+    return ModelSpec(
+        setting.model, graph.num_features, graph.num_classes, graph.num_nodes, dict(setting.settings)
+    )
+
+
+def train_one(
+    setting: Setting,
+    graph: Graph,
+    split: Split,
+    seed: int,
+    *,
+    choice: Choice | None = None,
+    run: Run | None = None,
+    device: str = "cpu",
+    ranks: Ranks = alone,
+    workers: int = 0,
+    progress: OnEpoch | None = None,
+) -> Trained:
+    """Train with one seed, unless that was done while the model was chosen."""
+    config = setting.config(seed)
+    batch = batch_config_from(setting.batch) if setting.batch else None
+    if choice is not None and seed in choice.fitted:
+        done, seconds = choice.fitted[seed]
+        if run is not None:
+            run.adopt(done.history, snapshot(done.model), done.result())
+        return Trained(done, graph, split, seconds, batch)
+    started = time.perf_counter()
+    model = spec_of(setting, graph).build(seed).to(device)
+    parts: dict[str, Any] = {"batches": batch, "ranks": ranks, "workers": workers}
+    fitted = fit(model, graph, split, config, **parts, progress=progress, run=run)
+    return Trained(fitted, graph, split, time.perf_counter() - started, batch)

@@ -1,0 +1,175 @@
+"""Tensors on disk: a safetensors file whose names, shapes, types and checksum are compared before any use.
+
+A checkpoint is the whole state of training after an epoch in one such file (weights, Adam's memory, best
+weights, counters), so that its parts cannot come from different epochs.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from ..errors import InputError
+from ..nn.model import NodeModel
+from .optimizer import SLOTS, optimizer_state, restore_optimizer, state_shapes
+from .stopping import Seen, Snapshot
+
+Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """Where training stands after `epoch`."""
+
+    epoch: int
+    seen: Seen
+    best: Snapshot | None
+
+
+def encode_checkpoint(
+    model: NodeModel, optimizer: torch.optim.Adam, progress: Progress
+) -> Iterator[memoryview]:
+    tensors: dict[str, Tensor] = {f"model/{k}": v for k, v in model.state_dict().items()}
+    tensors |= {f"best/{k}": v for k, v in (progress.best or {}).items()}
+    tensors |= {f"adam/{k}": v for k, v in optimizer_state(model, optimizer).items()}
+    note = {"epoch": progress.epoch, "seen": asdict(progress.seen)}
+    return encode(tensors, json.dumps(note))
+
+
+def restore_checkpoint(path: Path, model: NodeModel, optimizer: torch.optim.Adam) -> Progress:
+    """Put the state into the model and the optimiser, after the whole file was found to be sound."""
+    weights = shapes_of(model.state_dict())
+    optional = {f"adam/{name}": shape for name, shape in state_shapes(model, optimizer).items()}
+    optional |= {f"best/{name}": shape for name, shape in weights.items()}
+    tensors, note = decode(path, {f"model/{name}": shape for name, shape in weights.items()}, optional)
+    parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "adam": {}}
+    for name, value in tensors.items():
+        part, _, rest = name.partition("/")
+        parts[part][rest] = value
+    best, memory = parts["best"], parts["adam"]
+    by_parameter = {key.rsplit("/", 1)[0] for key in memory}
+    if len(memory) != len(SLOTS) * len(by_parameter) or len(best) not in (0, len(weights)):
+        raise InputError(
+            f"{path}: some of the optimiser's or the best weights are missing; restore it from a copy"
+        )
+    epoch, seen = _read_note(note, path)
+    if (seen.kept_epoch > 0) != bool(best):
+        raise InputError(f"{path}: the counters and the best weights disagree; restore it from a copy")
+    model.load_state_dict(parts["model"])
+    restore_optimizer(model, optimizer, memory)
+    device = next(model.parameters()).device
+    return Progress(epoch, seen, {k: v.to(device) for k, v in best.items()} or None)
+
+
+def _read_note(note: str, path: Path) -> tuple[int, Seen]:
+    try:
+        content = json.loads(note)
+        epoch, seen = content["epoch"], Seen(**content["seen"])
+        whole = [epoch, seen.kept_epoch, seen.alive_epoch]
+        sound = all(isinstance(v, int | float) and not math.isnan(v) for v in astuple(seen))
+        sound &= all(type(v) is int and 0 <= v <= epoch for v in whole) and epoch >= 1
+    except (ValueError, KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise InputError(f"{path}: its counters make no sense; restore it from a copy")
+    return epoch, seen
+
+
+def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+    return {name: (tuple(value.shape), value.dtype) for name, value in tensors.items()}
+
+
+def encode(tensors: Mapping[str, Tensor], note: str = "") -> Iterator[memoryview]:
+    """One safetensors document with a note, and a checksum over note and values, in its header.
+
+    It comes in pieces. The values are those of the tensors themselves, not copies: the library's own `save`
+    would hold a large model in memory once more.
+    """
+    # Wide types first, as the format asks for, and then by name, so that equal runs give equal files.
+    names = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+    plain = {name: tensors[name].detach().cpu().contiguous() for name in names}
+    about = json.dumps({"note": note, "sha256": _digest(plain, note)})
+    header: dict[str, object] = {"__metadata__": {"conjoint": about}}
+    end = 0
+    for name, value in plain.items():
+        start, end = end, end + value.nbytes
+        kind, shape = _NAMES[value.dtype], list(value.shape)
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    yield memoryview(len(text).to_bytes(8, "little") + text)
+    for value in plain.values():
+        yield _bytes(value)
+
+
+def decode(path: Path, expected: Shapes, optional: Shapes | None = None) -> tuple[dict[str, Tensor], str]:
+    """The tensors and the note of `path`, which must hold all of `expected` and nothing beyond `optional`."""
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            _compare(path, file, expected, {**(optional or {}), **expected})
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            header = _header(file.metadata())
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path}: damaged or not safetensors ({error}); restore it from a copy") from None
+    note = header.get("note", "")
+    if header.get("sha256") != _digest(tensors, note):
+        raise InputError(
+            f"{path}: the checksum does not match, so the file was changed; restore it from a copy"
+        )
+    return tensors, note
+
+
+def _header(metadata: Mapping[str, str] | None) -> dict[str, str]:
+    """Our own entry of the file's header; empty, so that no checksum matches, if it is not as we write it."""
+    try:
+        header = json.loads((metadata or {}).get("conjoint", "{}"))
+    except (ValueError, RecursionError):
+        return {}
+    return header if isinstance(header, dict) and isinstance(header.get("note"), str) else {}
+
+
+def _compare(path: Path, file: safe_open, expected: Shapes, allowed: Shapes) -> None:
+    found, foreign = set(file.keys()), "the file belongs to another model or run"
+    for name in sorted(expected.keys() - found):
+        raise InputError(f"{path}: {name!r} is missing; {foreign}")
+    for name in sorted(found - allowed.keys()):
+        raise InputError(f"{path}: {name!r} is unknown here; {foreign}")
+    for name in sorted(found):
+        (shape, dtype), entry = allowed[name], file.get_slice(name)
+        is_now = f"{entry.get_dtype()} {list(entry.get_shape())}"
+        should = f"{_NAMES.get(dtype)} {list(shape)}"
+        if is_now != should:
+            raise InputError(f"{path}: {name!r} is {is_now}, expected {should}; {foreign}")
+
+
+def _digest(tensors: Mapping[str, Tensor], note: str) -> str:
+    digest = hashlib.sha256(note.encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"\n{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        digest.update(_bytes(value))
+    return digest.hexdigest()
+
+
+def _bytes(value: Tensor) -> memoryview:
+    return value.reshape(-1).view(torch.uint8).numpy().data
+
+
+_NAMES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}

@@ -1,0 +1,315 @@
+"""A run folder: settings, history, weights, sidecar, node ids, and a checkpoint while training goes on.
+
+`start_run` makes it, `fit(..., run=run)` fills it, `resume_run` opens it again, `load_run` uses it.
+Nothing in a folder is trusted before it was compared.
+"""
+
+import contextlib
+import glob
+import hashlib
+import io
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ..data.npz import read_array
+from ..errors import InputError
+from ..graph.graph import Graph, as_graph
+from ..graph.splits import Split
+from ..lock import locked
+from ..nn.model import NodeModel
+from ..storage import (
+    append_line,
+    read_file,
+    read_text,
+    remove_leftovers,
+    storage_errors,
+    sync_file,
+    write_atomically,
+)
+from .checkpoint import Progress, decode, encode, encode_checkpoint, restore_checkpoint, shapes_of
+from .config import TrainConfig, config_from, config_to, read_toml, write_toml
+from .seeding import own_randomness
+from .sidecar import Builder, ModelSpec, Sidecar, json_object, sidecar_from, sidecar_to, versions
+from .stopping import Snapshot
+
+CONFIG, METRICS, WEIGHTS = "config.toml", "metrics.jsonl", "weights.safetensors"
+SIDECAR, CHECKPOINT, IDS = "model.json", "checkpoint.safetensors", "node_ids.npy"
+MEBIBYTE, GIBIBYTE = 2**20, 2**30
+Row = dict[str, Any]
+
+
+@dataclass(eq=False)
+class Run:
+    """An open run folder. `origin` is whatever the caller needs to load the same graph and split again."""
+
+    path: Path
+    config: TrainConfig
+    sidecar: Sidecar
+    origin: Mapping[str, Any]
+    every_seconds: float = 10.0
+    every_epochs: int | None = None
+    _saved_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self.sidecar.model
+
+    def build_model(self, build: Builder | None = None) -> NodeModel:
+        """The run's model with its initial weights."""
+        return self.spec.build(self.config.seed, build)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know before going on with a run that was started elsewhere."""
+        now = versions()
+        changed = [
+            f"{name} {old} then, {now.get(name, 'none')} now"
+            for name, old in self.sidecar.versions.items()
+            if now.get(name) != old
+        ]
+        return [f"started with other versions ({'; '.join(changed)}): bits may differ"] if changed else []
+
+    def check(self, config: TrainConfig, data: Graph, split: Split) -> None:
+        """A run goes on only with exactly the settings, the graph and the split that it was started with."""
+        if config != self.config:
+            raise InputError(f"{self.path}: started with other settings; resume with those of its {CONFIG}")
+        if data.fingerprint != self.sidecar.data_fingerprint:
+            raise InputError(
+                f"{self.path}: started on another graph ({self.sidecar.data_name}); load that one"
+            )
+        if split_fingerprint(split) != self.sidecar.split_fingerprint:
+            raise InputError(
+                f"{self.path}: started with another split ({self.sidecar.split_name}); use that one"
+            )
+
+    @contextlib.contextmanager
+    def training(self) -> Iterator[None]:
+        """While this process trains in the folder, no other may."""
+        with locked(self.path):
+            remove_leftovers(self.path)
+            self._saved_at = time.monotonic()
+            yield
+
+    def restore(self, model: NodeModel, optimizer: torch.optim.Adam) -> tuple[Progress, list[Row]] | None:
+        """The last checkpoint put into model and optimiser, and the history up to it. None: from the start.
+
+        Rows written after the checkpoint are cut off: they will be computed again.
+        """
+        saved = self.path / CHECKPOINT
+        if not saved.exists():
+            self._write_history([])
+            return None
+        progress = restore_checkpoint(saved, model, optimizer)
+        history = self.history(progress.epoch)
+        self._write_history(history)
+        return progress, history
+
+    def history(self, rows: int | None = None) -> list[Row]:
+        """The rows of metrics.jsonl, or the first so many of them."""
+        source = self.path / METRICS
+        lines = read_text(source, 1024 * MEBIBYTE, "the history").split("\n")[:-1] if source.exists() else []
+        history = []
+        for number, line in enumerate(lines[:rows], start=1):
+            row = json_object(line, f"{source} line {number}")
+            if row.get("epoch") != number:
+                raise InputError(
+                    f"{source} line {number}: not the row of epoch {number}; restore it from a copy"
+                )
+            history.append(row)
+        if rows is not None and len(history) < rows:
+            raise InputError(
+                f"{source}: {len(history)} rows, the checkpoint counts {rows}; restore it from a copy"
+            )
+        return history
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        append_line(self.path / METRICS, json.dumps(row, allow_nan=False))
+
+    def due(self, epoch: int) -> bool:
+        """Whether it is time for a checkpoint."""
+        if self.every_epochs is not None and epoch % self.every_epochs == 0:
+            return True
+        return time.monotonic() - self._saved_at >= self.every_seconds
+
+    def save(self, model: NodeModel, optimizer: torch.optim.Adam, progress: Progress) -> None:
+        if (self.path / METRICS).exists():
+            sync_file(self.path / METRICS)  # the checkpoint counts on these rows
+        write_atomically(self.path / CHECKPOINT, encode_checkpoint(model, optimizer, progress))
+        self._saved_at = time.monotonic()
+
+    def finish(self, best: Snapshot, result: Mapping[str, Any]) -> None:
+        """Weights first, then the sidecar that vouches for them, then the checkpoint goes."""
+        digest = hashlib.sha256()
+        write_atomically(self.path / WEIGHTS, _digested(encode(best), digest))
+        self.sidecar = replace(self.sidecar, result=result, weights_sha256=digest.hexdigest())
+        write_atomically(self.path / SIDECAR, sidecar_to(self.sidecar).encode())
+        self.tidy()
+
+    def adopt(self, history: list[dict[str, Any]], best: Snapshot, result: Mapping[str, Any]) -> None:
+        """Keep a training that was finished elsewhere with these settings, as if it had been done here."""
+        with self.training():
+            self._write_history(history)
+            self.finish(best, result)
+
+    def tidy(self) -> None:
+        """A finished run needs its checkpoint no more, nor what a killed process left."""
+        remove_leftovers(self.path)
+        with contextlib.suppress(OSError):
+            (self.path / CHECKPOINT).unlink()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Any further file of the run (predictions, a plot), written atomically."""
+        write_atomically(self.path / name, content)
+
+    def _write_history(self, history: list[Row]) -> None:
+        lines = (json.dumps(row, allow_nan=False) + "\n" for row in history)
+        write_atomically(self.path / METRICS, "".join(lines).encode())
+
+
+def start_run(
+    path: str | Path,
+    config: TrainConfig,
+    *,
+    model: ModelSpec,
+    data: Graph,
+    split: Split,
+    origin: Mapping[str, Any] | None = None,
+) -> Run:
+    """A new run folder, complete from its first moment: it is filled elsewhere and moved into place."""
+    path, data = Path(path), as_graph(data)
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise _exists(path)
+    sidecar = Sidecar(
+        model=model,
+        class_names=tuple(data.class_names or map(str, range(model.classes))),
+        data_name=data.name,
+        data_fingerprint=data.fingerprint,
+        split_name=split.name,
+        split_seed=split.seed,
+        split_sizes=split.sizes,
+        split_fingerprint=split_fingerprint(split),
+        versions=versions(),
+    )
+    sections = {"train": config_to(config), "origin": dict(origin or {})}
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.starting")
+    try:
+        with storage_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_abandoned(path)
+            beside.mkdir()
+        write_atomically(beside / CONFIG, write_toml(sections).encode())
+        write_atomically(beside / SIDECAR, sidecar_to(sidecar).encode())
+        write_atomically(beside / IDS, _ids(data))
+        with storage_errors(path):
+            try:
+                os.rename(beside, path)
+            except OSError:
+                if path.exists():
+                    raise _exists(path) from None
+                raise
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return Run(path, config, sidecar, dict(origin or {}))
+
+
+def resume_run(path: str | Path) -> Run:
+    """Open a run folder that exists, to go on with it or to use it."""
+    path = Path(path)
+    if not path.is_dir():
+        raise InputError(f"{path}: no such run folder; start one without --resume")
+    sections = read_toml(read_text(path / CONFIG, MEBIBYTE, "the run's settings"), str(path / CONFIG))
+    train, origin = sections.get("train"), sections.get("origin")
+    if not isinstance(train, dict) or not isinstance(origin, dict):
+        raise InputError(f"{path / CONFIG}: sections [train] and [origin] are missing; not a run of conjoint")
+    config = config_from(train, str(path / CONFIG))
+    sidecar = sidecar_from(read_text(path / SIDECAR, 16 * MEBIBYTE, "the sidecar"), str(path / SIDECAR))
+    return Run(path, config, sidecar, origin)
+
+
+def load_run(path: str | Path, build: Builder | None = None) -> tuple[NodeModel, Run]:
+    """The trained model (in evaluation mode) and its run, whose `sidecar`, `config` and `origin` describe it.
+
+    Order matters: checksum, then names and shapes against a model that owns no memory, then the real one.
+    """
+    run = resume_run(path)
+    if not run.sidecar.finished:
+        raise InputError(
+            f"{path}: training has not finished; go on with it first: conjoint train --resume {path}"
+        )
+    weights = run.path / WEIGHTS
+    if not weights.is_file():
+        raise InputError(f"{weights}: no such file; the run folder is incomplete")
+    with open(weights, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != run.sidecar.weights_sha256:
+        raise InputError(f"{weights}: not the weights that model.json vouches for; restore both from a copy")
+    try:
+        with own_randomness(), torch.device("meta"):
+            empty = run.spec.build(0, build)
+    except (TypeError, RuntimeError, OverflowError, MemoryError) as error:
+        raise InputError(f"{run.path}: its model cannot be built ({error}); model.json is damaged") from None
+    tensors, _ = decode(weights, shapes_of(empty.state_dict()))
+    for name, value in tensors.items():
+        if value.is_floating_point() and not bool(value.isfinite().all()):
+            raise InputError(
+                f"{weights}: {name!r} holds NaN or infinite values; train again with a smaller lr"
+            )
+    model = run.spec.build(run.config.seed, build)
+    model.load_state_dict(tensors)
+    return model.eval(), run
+
+
+def node_ids(run: Run) -> npt.NDArray[Any]:
+    """The user's own ids of the nodes, in the order of the graph."""
+    path = run.path / IDS
+    ids = read_array(read_file(path, 8 * GIBIBYTE, "the list of node ids"), path)
+    if ids.shape != (run.spec.num_nodes,):
+        raise InputError(f"{path}: expected {run.spec.num_nodes} ids; restore it from a copy")
+    return ids
+
+
+def split_fingerprint(split: Split) -> str:
+    """Of the training and validation nodes alone: training must not see the others, even as a checksum."""
+    digest = hashlib.sha256()
+    for part in (split.train, split.val):
+        digest.update(f"{part.numel()}\n".encode())
+        digest.update(part.cpu().to(torch.int64).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _ids(data: Graph) -> bytes:
+    """Node ids as an array file: a million of them do not belong into JSON."""
+    ids = np.asarray(data.node_ids)
+    out = io.BytesIO()
+    np.save(out, ids if ids.dtype.kind in "iuUS" else ids.astype(np.str_), allow_pickle=False)
+    return out.getvalue()
+
+
+def _digested(pieces: Iterable[memoryview], digest: "hashlib._Hash") -> Iterator[memoryview]:
+    for piece in pieces:
+        digest.update(piece)
+        yield piece
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Folders of processes that were killed while they started this run; a living one needs no minute."""
+    for folder in path.parent.glob(f".{glob.escape(path.name)}.*.starting"):
+        if time.time() - folder.stat().st_mtime > 60:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _exists(path: Path) -> InputError:
+    return InputError(
+        f"{path}: already there and never overwritten; resume it with --resume or choose another --out"
+    )

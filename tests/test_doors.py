@@ -1,0 +1,93 @@
+"""`conjoint train`, `conjoint.learn` and `CATClassifier`: the same graph, split and seed, the same bits."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import torch
+from safetensors.torch import load_file
+
+from conjoint import CATClassifier, learn, read_graph
+from conjoint.cli import main
+from conjoint.estimator.graphs import as_array
+from topics import topic_graph
+
+SEED = 3
+CLASSES = np.array(["art", "law", "sea"])
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Edges, and nodes with word counts, a kind, a topic, and the part that each node has in the split."""
+    folder = tmp_path_factory.mktemp("doors")
+    data = topic_graph(90, words=20)
+    edges, nodes = folder / "edges.csv", folder / "nodes.csv"
+    with open(edges, "w", newline="") as file:
+        pairs = [(f"n{i}", f"n{j}") for i, j in data.edge_index.t().tolist() if i < j]
+        csv.writer(file).writerows([("source", "target"), *pairs])
+    x, y = data.x.to_dense().tolist(), CLASSES[data.y.numpy()]
+    parts = np.array(["train", "val", "test"])[np.random.default_rng(0).choice(3, 90, p=[0.3, 0.3, 0.4])]
+    with open(nodes, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "topic", "part", "kind", *(f"w{k}" for k in range(20))])
+        writer.writerows([f"n{k}", y[k], parts[k], "ab"[k % 2], *x[k]] for k in range(90))
+    return edges, nodes
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [{}, {"model": "cat-e-smooth"}, {"intervention": "mf"}],
+    ids=["default", "model", "intervention"],
+)
+def test_three_doors_one_training(
+    files: tuple[Path, Path], tmp_path: Path, chosen: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    edges, nodes = files
+    columns: dict[str, Any] = {"label": "topic", "split": "part"}
+    graph = read_graph(edges, nodes, **columns)
+    split = graph.split("given")
+
+    learned = learn(graph, seed=SEED, train={"epochs": 40}, **chosen)
+
+    options = [word for name, value in chosen.items() for word in (f"--{name}", value)]
+    given = ["--edges", str(edges), "--nodes", str(nodes), "--label", "topic", "--split-column", "part"]
+    run = [
+        "--seed",
+        str(SEED),
+        "--seeds",
+        "1",
+        "--epochs",
+        "40",
+        "--out",
+        str(tmp_path / "run"),
+        "--no-plots",
+    ]
+    assert main(["train", *given, *options, *run, "--quiet"]) == 0
+    capsys.readouterr()
+
+    y = np.full(graph.num_nodes, -1)  # what the test nodes are is not told
+    for rows in (split.train, split.val):
+        y[rows] = graph.y[rows]
+    A = sp.csr_array((np.ones(graph.num_edges), graph.edge_index.numpy()), shape=(90, 90))
+    classifier = CATClassifier(random_state=SEED, epochs=40, **chosen)
+    classifier.fit(as_array(graph.x), y, graph=A, validation=split.val.numpy())
+
+    assert classifier.model_ == learned.setting.model
+    assert classifier.choice_ == learned.choice and (classifier.choice_ is None) == bool(chosen)
+    assert classifier.history_ == learned.best.fitted.history
+    assert np.array_equal(classifier.label_distributions_, learned.best.probabilities)
+    assert np.array_equal(classifier.embedding_, learned.embedding)
+    weights = learned.best.fitted.model.state_dict()
+    for other in (classifier.network_.state_dict(), load_file(tmp_path / "run" / "weights.safetensors")):
+        assert weights.keys() == other.keys()
+        assert all(torch.equal(value, other[name]) for name, value in weights.items())
+    table = pl.read_csv(tmp_path / "run" / "predictions.csv")
+    assert table["id"].to_list() == graph.node_ids.tolist()
+    assert np.array_equal(
+        table["probability"].to_numpy().astype(np.float32), learned.best.probabilities.max(axis=1)
+    )
+    assert table["predicted"].to_list() == CLASSES[classifier.transduction_].tolist()
