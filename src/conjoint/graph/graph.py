@@ -14,12 +14,11 @@ from torch import Tensor
 
 from ..errors import InputError
 from ..text import count
-from .adjacency import Adjacency, adjacency
-from .edges import tidy_edges
+from .adjacency import Adjacency, adjacency, tidy_edges
+from .embeddings import structural_features
 from .mapped import Mapped, gather
 from .sparse import SparseChoice, pack_features, row_normalise, rows, stored, to_csr, to_scipy
 from .splits import Split, build_split, named_split
-from .structural import structural_features
 
 Array = npt.NDArray[Any]
 Made = TypeVar("Made")

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from ..graph.adjacency import Adjacency
-from ..graph.proximity import normalised, spectral_vectors, with_loops
+from ..graph.proximity import matrix_of, normalised, spectral_vectors
 from .cat import CAT
 from .interventions import EdgeScores, EmbeddingSimilarity, Intervention, LowRank, Several, SpectralSimilarity
 from .model import NodeModel
@@ -92,7 +92,7 @@ def _simple(adj: Adjacency) -> sp.csr_array:
 
 def _normalised(adj: Adjacency) -> sp.csr_array:
     """S = D^-1/2 (A + I) D^-1/2"""
-    return sp.csr_array(normalised(with_loops(adj.edge_index, adj.num_src)), dtype=np.float64)
+    return sp.csr_array(normalised(matrix_of(adj.edge_index, adj.num_src)), dtype=np.float64)
 
 
 def _solved(given: LowRank, after: Adjacency) -> Tensor:

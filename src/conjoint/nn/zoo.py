@@ -16,7 +16,7 @@ from torch import Tensor
 from ..errors import InputError
 from ..graph import embeddings
 from ..graph.graph import Graph, as_graph
-from ..graph.pruning import alike
+from ..graph.overlap import alike
 from ..graph.sparse import row_normalise
 from . import checks
 from .baselines import networks as base

@@ -10,8 +10,13 @@ from torch import Tensor, nn
 from ...errors import InputError
 from ...graph import decoys, overlap
 from ...graph.adjacency import Adjacency
-from ...graph.proximity import diffusion_vectors, spectral_vectors
-from ...graph.smoothing import reduced_features, smooth, smoothed_features
+from ...graph.proximity import (
+    diffusion_vectors,
+    reduced_features,
+    smooth,
+    smoothed_features,
+    spectral_vectors,
+)
 from .. import ops
 from .base import Intervention, Temperature
 
