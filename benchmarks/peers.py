@@ -13,7 +13,7 @@ from conjoint.graph.sparse import rows
 from conjoint.nn import ops
 from conjoint.nn.cat import CAT
 from conjoint.nn.interventions import Intervention, MatrixFactorization, SelfExpression
-from conjoint.nn.randomness import draw_seed
+from conjoint.nn.ops import draw_seed
 from conjoint.threads import steady_products
 
 from .graphs import Case

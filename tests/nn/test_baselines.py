@@ -11,18 +11,12 @@ from torch_geometric import nn as pyg
 
 from conjoint.errors import InputError
 from conjoint.graph.sparse import to_csr
+from conjoint.nn import baselines as base
 from conjoint.nn import ops
-from conjoint.nn.baselines import networks as base
-from conjoint.nn.baselines.layers import (
-    ARMAConvolution,
-    GaussianConvolution,
-    PersonalizedPropagation,
-    dropped,
-    project,
-    symmetric,
-)
+from conjoint.nn.baselines import ARMAConvolution, GaussianConvolution, PersonalizedPropagation, symmetric
+from conjoint.nn.layers import dropped, project
 from conjoint.nn.model import NodeModel
-from conjoint.nn.randomness import draw_seed
+from conjoint.nn.ops import draw_seed
 
 NODES, FEATURES, CLASSES = 12, 9, 3
 

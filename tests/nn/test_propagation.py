@@ -5,7 +5,7 @@ from conjoint import CAT, Constant, MatrixFactorization
 from conjoint.errors import InputError
 from conjoint.graph.adjacency import adjacency
 from conjoint.graph.field import receptive_field
-from conjoint.nn.propagation import propagate, propagation_weights
+from conjoint.nn.random_propagation import propagate, propagation_weights
 
 EDGES = torch.tensor([[0, 1, 1, 2, 2, 3, 0, 3], [1, 0, 2, 1, 3, 2, 3, 0]])
 ADJ = adjacency(EDGES, 5)  # node 4 has nobody but itself

@@ -9,8 +9,7 @@ from conjoint.errors import InputError
 from conjoint.graph.adjacency import Adjacency
 from conjoint.graph.sparse import to_csr
 from conjoint.nn.interventions import Intervention, MatrixFactorization, TrustedEdges
-from conjoint.nn.propagation import propagation_weights
-from conjoint.nn.random_propagation import RandomPropagation
+from conjoint.nn.random_propagation import RandomPropagation, propagation_weights
 from conjoint.training import Consistency
 from conjoint.training.loss import perturbation
 

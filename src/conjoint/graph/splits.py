@@ -175,7 +175,7 @@ def by_time(labels: Labels, time: npt.ArrayLike, *, train_until: float, val_unti
     return build_split(*parts, labels=labels, name="time")
 
 
-RULES: dict[str, tuple[str, ...]] = {  # each with its options
+SPLITS: dict[str, tuple[str, ...]] = {  # each with its options
     "public": (),
     "per-class": ("train_per_class", "num_val", "num_test"),
     "released": (),
@@ -191,12 +191,12 @@ PUBLISHED = {  # what came with the data, and what to do where it did not
 
 
 def named_split(graph: Any, name: str, seed: int = 0, **options: Any) -> Split:
-    """The split `name` of a `Graph`. `options` are those of the rule (see `RULES`)."""
-    if name not in RULES:
-        raise InputError(f"split={name!r} is not known; choose one of {', '.join(RULES)}")
+    """The split `name` of a `Graph`. `options` are those of the rule (see `SPLITS`)."""
+    if name not in SPLITS:
+        raise InputError(f"split={name!r} is not known; choose one of {', '.join(SPLITS)}")
     for option in options:
-        if option not in RULES[name]:
-            has = f"it has {', '.join(RULES[name])}" if RULES[name] else "it has no options"
+        if option not in SPLITS[name]:
+            has = f"it has {', '.join(SPLITS[name])}" if SPLITS[name] else "it has no options"
             raise InputError(f"split {name!r}: {option}= is not one of its options; {has}")
     labels = graph.y.cpu().numpy()
     _classes(labels)

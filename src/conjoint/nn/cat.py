@@ -13,11 +13,9 @@ from . import checks, ops
 from .attention import ConjointAttention, Structure
 from .conv import CATConv, Dropout, Strategy
 from .interventions import EdgeScores, Intervention, Several
-from .model import NodeModel, Perturb
-from .norm import BatchNorm
-from .propagation import propagate, propagation_weights
-from .randomness import draw_seed
-from .recent import Recent
+from .layers import BatchNorm
+from .model import NodeModel, Perturb, Recent
+from .random_propagation import propagate, propagation_weights
 
 ACTIVATIONS = ("elu", "relu")
 NORMS = ("batch", "none")
@@ -46,7 +44,7 @@ class CAT(NodeModel):
         norm: "batch" or "none", after every hidden layer.
         bias: "none", "output" (only the last layer) or "all".
         activation: "elu" or "relu".
-        propagate: steps that the logits take along the edges after the last layer, see `nn.propagation`.
+        propagate: steps that the logits take along the edges after the last layer, see `propagate`.
         teleport: share of a node's own logits in each of these steps.
     """
 
@@ -266,7 +264,7 @@ class CAT(NodeModel):
 
     def _dropout(self, like: Tensor) -> tuple[float, Tensor | None]:
         active = self.training and self.dropout > 0.0
-        return (self.dropout, draw_seed(like.device)) if active else (0.0, None)
+        return (self.dropout, ops.draw_seed(like.device)) if active else (0.0, None)
 
     def _layers(self, x: Tensor, graph: Tensor | Adjacency | Field) -> tuple[Adjacency, ...]:
         """One adjacency per layer; x is looked at once, however often the same tensor comes in."""

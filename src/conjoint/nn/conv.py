@@ -11,11 +11,10 @@ from torch_geometric.typing import OptTensor, Size
 
 from ..errors import InputError
 from ..graph.adjacency import Adjacency, adjacency
-from . import checks, ops, reference
+from . import checks, ops
 from .attention import ConjointAttention, Logits, Structure, ViewWeights, Weights, conjoint_weights
 from .interventions import EdgeScores, Intervention, align_scores
-from .randomness import draw_seed
-from .recent import Recent
+from .model import Recent
 
 Strategy = Literal["implicit", "explicit", "structural"]
 STRATEGIES = ("implicit", "explicit", "structural")
@@ -141,12 +140,12 @@ class CATConv(MessagePassing):
     @property
     def mix(self) -> Tensor | None:
         """(r_f, r_s) of Eq. 6 for every head. [heads, 2]"""
-        return reference.shares(self.mix_logit, None, self.heads)[0]
+        return ops.shares(self.mix_logit, None, self.heads)[0]
 
     @property
     def eps(self) -> Tensor | None:
         """Epsilon of Eq. 9 for every head. [heads]"""
-        return reference.shares(None, self.eps_logit, self.heads)[1]
+        return ops.shares(None, self.eps_logit, self.heads)[1]
 
     def observe(self, x: Tensor, edge_index: Tensor | Adjacency) -> None:
         """Let the intervention score this graph by these input features, whatever the layer itself reads."""
@@ -376,7 +375,7 @@ class CATConv(MessagePassing):
 
     def _drop(self, share: float, like: Tensor) -> tuple[float, Tensor | None]:
         """Share and seed of a dropout, in training."""
-        return (share, draw_seed(like.device)) if self.training and share > 0.0 else (0.0, None)
+        return (share, ops.draw_seed(like.device)) if self.training and share > 0.0 else (0.0, None)
 
     def __repr__(self) -> str:
         return (
@@ -426,6 +425,4 @@ def _project(linear: Linear | None, x: Tensor, dropout: Dropout | None) -> Tenso
     assert linear is not None
     _initialise(linear, x)
     checks.width(x, linear.in_channels)
-    if x.layout == torch.sparse_csr:
-        return ops.sparse_project(x, linear.weight, *(dropout or (0.0, None)))
-    return ops.project(x, linear.weight)
+    return ops.project(x, linear.weight, *(dropout or (0.0, None)))

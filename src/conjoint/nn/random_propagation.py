@@ -5,8 +5,11 @@ After GRAND, "Graph Random Neural Networks for Semi-Supervised Learning on Graph
 .. math:: \bar X = \frac{1}{K + 1} \sum_{k=0}^{K} P^k \, \mathrm{drop}(X), \quad
     Z = \sigma(\bar X W_1 + b_1) W_2 + b_2
 
-GRAND takes the normalised adjacency for P. Here an edge weighs as much as its structural score says, see
-`nn.propagation`, so that features do not take edges that are probably wrong.
+GRAND takes the normalised adjacency for P. Here an edge weighs as much as its structural score C says, so that
+features do not take edges that are probably wrong:
+
+.. math:: P_{ij} = \frac{w_{ij}}{\sqrt{d_i d_j}}, \quad w_{ij} = e^{C_{ij}},
+    \quad d_i = \sum_{j \in N_i} w_{ij}
 
 With a gate, W_1 is diag(g) V, both learnt. Weight decay on g and V together prices each feature's row as a
 whole, so features that tell little are left out, and those that tell much cost less. (GRAND's code has such a
@@ -19,14 +22,44 @@ from torch import Tensor, nn
 from ..graph.adjacency import Adjacency, adjacency
 from . import checks, ops
 from .attention import ConjointAttention
-from .baselines.layers import FeatureLinear, dropped, project
 from .interventions import Intervention
+from .layers import FeatureLinear, dropped, project
 from .model import NodeModel, Perturb
-from .propagation import propagation_weights
-from .randomness import draw_seed
 
 # Columns that are propagated at once: a row's sum then stays in registers (csrc/walk.h).
 WIDEST = 64
+
+
+@torch.no_grad()
+def propagation_weights(adj: Adjacency, score: Tensor | None) -> Tensor:
+    """P on the entries of the graph; learnt scores get no gradient through it. [entries, 1]
+
+    `score` is [entries], or [entries, k] of k interventions, whose mean counts.
+    """
+    if score is None:
+        score = torch.zeros(adj.num_entries, device=adj.col.device)
+    elif score.dim() == 2:
+        score = score.mean(dim=1)
+    if adj.log_weight is not None:
+        score = score + adj.log_weight.to(score.dtype)
+    # Logarithms of d, as a score of 100 must not overflow. Every node has a loop, so each row has a largest.
+    largest = score.new_full((adj.num_dst,), -torch.inf).scatter_reduce(0, adj.row, score, "amax")
+    total = score.new_zeros(adj.num_dst).index_add(0, adj.row, (score - largest[adj.row]).exp())
+    log_degree = largest + total.log()
+    # Above 0 only where C_ij and C_ji differ: no edge may multiply what it carries.
+    return (score - 0.5 * (log_degree[adj.row] + log_degree[adj.col])).clamp(max=0.0).exp().unsqueeze(1)
+
+
+def propagate(adj: Adjacency, weights: Tensor, logits: Tensor, steps: int, teleport: float) -> Tensor:
+    """Logits Z after `steps` of personalised PageRank, H <- (1 - t) P H + t Z. logits: [nodes, ...]
+
+    As in APPNP ("Predict then Propagate", Klicpera et al., 2019).
+    """
+    start = logits.flatten(1).unsqueeze(1)  # [nodes, 1, channels]: one head
+    now = start
+    for _ in range(steps):
+        now = torch.lerp(ops.aggregate(adj, weights, now), start, teleport)
+    return now.reshape(logits.shape)
 
 
 class RandomPropagation(NodeModel):
@@ -153,5 +186,5 @@ class RandomPropagation(NodeModel):
     def _activate(self, hidden: Tensor) -> Tensor:
         """Bias, ReLU and, in training, dropout. [nodes, passes, hidden]"""
         dropout = self.dropout if self.training else 0.0
-        seed = draw_seed(hidden.device) if dropout > 0.0 else None
+        seed = ops.draw_seed(hidden.device) if dropout > 0.0 else None
         return ops.activate_and_drop(hidden + self.first_bias, "relu", dropout, seed)

@@ -18,8 +18,8 @@ from ..graph import embeddings
 from ..graph.graph import Graph, as_graph
 from ..graph.overlap import alike
 from ..graph.sparse import row_normalise
+from . import baselines as base
 from . import checks
-from .baselines import networks as base
 from .cat import CAT
 from .conv import Strategy
 from .interventions import Intervention, catalogue

@@ -10,8 +10,7 @@ from ...graph.adjacency import Adjacency, Transposed
 from ...kernels import memory
 from ...kernels.call import Values, partial_sums, run
 from ...kernels.library import MAX_HEADS, takes
-from ..randomness import Mask, mask_of
-from .activation import drop
+from .activation import Mask, drop, mask_of
 from .entries import SparseProduct, by_source, contiguous
 from .projection import head_project
 

@@ -12,7 +12,7 @@ from ...graph.adjacency import Adjacency, Transposed
 from ...kernels.call import Values, partial_sums, run
 from ...kernels.library import MAX_HEADS, takes
 from ...kernels.memory import empty
-from ..randomness import Mask, mask_of
+from .activation import Mask, mask_of
 from .aggregation import aggregate, sum_neighbours, sum_neighbours_backward
 from .entries import by_source, contiguous, edge_softmax, sum_entries
 from .projection import dot_heads, dot_heads_backward, head_dots

@@ -1,21 +1,64 @@
-"""Batch normalisation with the same bits at any number of threads.
+"""Parts that networks are made of: linear maps of dense or sparse rows, with dropout, and batch norm."""
 
-torch's own kernel sums each thread's share of the rows by itself, so its last bits follow the number of
-threads. Here every sum over the rows is a plain reduction, whose order torch fixes per column.
-"""
-
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch_geometric.nn.dense.linear import Linear
+
+from ..graph.sparse import is_sparse
+from . import ops
+
+
+@dataclass(frozen=True, eq=False)
+class DroppedRows:
+    """Sparse rows with a dropout that is applied while they are read: the mask is a function of the seed."""
+
+    x: Tensor
+    dropout: float
+    seed: Tensor
+
+
+Rows = Tensor | DroppedRows
+
+
+def dropped(module: nn.Module, x: Rows, dropout: float) -> Rows:
+    """x after dropout, in training; dropout on dropout is allowed."""
+    if not module.training or dropout <= 0.0:
+        return x
+    if isinstance(x, DroppedRows):
+        x = ops.drop(x.x, x.dropout, x.seed)
+    seed = ops.draw_seed(x.device)
+    return DroppedRows(x, dropout, seed) if is_sparse(x) else ops.drop(x, dropout, seed)
+
+
+def project(x: Rows, weight: Tensor) -> Tensor:
+    """x W^T for dense or sparse CSR x. [nodes, in], [out, in] -> [nodes, out]"""
+    return (
+        ops.project(x.x, weight, x.dropout, x.seed) if isinstance(x, DroppedRows) else ops.project(x, weight)
+    )
+
+
+class FeatureLinear(Linear):
+    """PyG's linear map, for dense and for sparse CSR rows."""
+
+    def forward(self, x: Rows) -> Tensor:
+        out = project(x, self.weight)
+        return out if self.bias is None else out + self.bias
+
 
 # Rows at a time in the backward pass: bounds the scratch memory, and fixes the order of the sums.
 BLOCK = 1024
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """`torch.nn.BatchNorm1d` on [nodes, channels]: same parameters, buffers and results (up to rounding)."""
+    """`torch.nn.BatchNorm1d` on [nodes, channels], with the same bits at any number of threads.
+
+    torch's own kernel sums each thread's share of the rows by itself, so its last bits follow the number of
+    threads. Here every sum over the rows is a plain reduction, whose order torch fixes per column.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if not self.training or self.momentum is None or self.weight is None or input.dim() != 2:
