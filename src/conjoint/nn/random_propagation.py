@@ -5,8 +5,8 @@ After GRAND, "Graph Random Neural Networks for Semi-Supervised Learning on Graph
 .. math:: \bar X = \frac{1}{K + 1} \sum_{k=0}^{K} P^k \, \mathrm{drop}(X), \quad
     Z = \sigma(\bar X W_1 + b_1) W_2 + b_2
 
-GRAND takes the normalised adjacency for P. Here an edge weighs as much as its structural score C says, so that
-features do not take edges that are probably wrong:
+GRAND takes the normalised adjacency for P. Here an edge weighs as much as its structural score C says, so
+that features do not take edges that are probably wrong:
 
 .. math:: P_{ij} = \frac{w_{ij}}{\sqrt{d_i d_j}}, \quad w_{ij} = e^{C_{ij}},
     \quad d_i = \sum_{j \in N_i} w_{ij}

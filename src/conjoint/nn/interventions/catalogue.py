@@ -7,7 +7,6 @@ from typing import Any
 from ...errors import InputError
 from . import computed, factors
 from .base import Constant, Intervention, Several
-from .similarity import FeatureSimilarity
 
 
 @dataclass(frozen=True)
@@ -29,9 +28,8 @@ def make(name: str, num_nodes: int, classes: int, **choices: Any) -> Interventio
     made = []
     for kind in kinds(name):
         given = {key: choices[key] for key in kind.has if choices.get(key) is not None}
-        made.append(
-            kind.make(num_nodes, **{"rank": classes} | given) if kind.per_node else kind.make(**given)
-        )
+        sizes = {"num_nodes": num_nodes, "rank": classes} if kind.per_node else {}
+        made.append(kind.make(**sizes | given))
     return made[0] if len(made) == 1 else Several(made, name.split("+"))
 
 
@@ -51,7 +49,7 @@ ALL = ("rank", *TEMPERED)
 KINDS: dict[str, Kind] = {
     "mf": Kind("matrix factorisation", factors.MatrixFactorization, ("rank",), per_node=True),
     "sc": Kind("self-expression", factors.SelfExpression, ("rank",), per_node=True),
-    "fs": Kind("feature similarity", FeatureSimilarity),
+    "fs": Kind("feature similarity", computed.FeatureSimilarity),
     "zero": Kind("every edge scored 0", Constant, control=True),
     "random": Kind("random scores", computed.RandomSimilarity, TEMPERED, control=True),
     "spectral": Kind("similarity of leading eigenvectors", computed.SpectralSimilarity, ALL),

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
-from ...kernels.call import run
-from ...kernels.library import takes
+from ...kernels.library import run, takes
 from ...kernels.memory import empty, may_overwrite
 from .entries import csr
 

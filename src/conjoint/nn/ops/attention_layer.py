@@ -9,8 +9,7 @@ from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
 from ...graph.adjacency import Adjacency, Transposed
-from ...kernels.call import Values, partial_sums, run
-from ...kernels.library import MAX_HEADS, takes
+from ...kernels.library import MAX_HEADS, Values, partial_sums, run, takes
 from ...kernels.memory import empty
 from .activation import Mask, mask_of
 from .aggregation import aggregate, sum_neighbours, sum_neighbours_backward

@@ -8,8 +8,7 @@ from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
 from ...graph.adjacency import Adjacency, Transposed
-from ...kernels.call import partial_sums, run
-from ...kernels.library import MAX_HEADS, takes
+from ...kernels.library import MAX_HEADS, partial_sums, run, takes
 
 # torch says once per process that CSR is in beta; let it say so where nobody is disturbed.
 with warnings.catch_warnings():

@@ -9,8 +9,7 @@ from torch.autograd.function import Function, once_differentiable
 
 from ...graph.sparse import is_sparse
 from ...kernels import memory
-from ...kernels.call import Values, partial_sums, run
-from ...kernels.library import takes
+from ...kernels.library import Values, partial_sums, run, takes
 from .activation import drop, mask_of
 from .entries import contiguous
 
@@ -18,7 +17,7 @@ Pair = Sequence[Tensor | None]  # of source and of target
 
 
 def project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None = None) -> Tensor:
-    """W x for every row, dense or sparse CSR; the dropout is for sparse ones. [rows, in], [out, in] -> [rows, out]"""
+    """W x for every row, dense or sparse CSR (dropout: sparse alone). [rows, in], [out, in] -> [rows, out]"""
     if is_sparse(x):
         return sparse_project(x, weight, dropout, seed)
     large = max(x.size(-1), weight.size(0)) * x.size(0) * x.element_size() >= memory.LARGE_BYTES
