@@ -31,14 +31,6 @@ class Structure:
         """Eq. 5: s_ij, in which an edge of weight w counts as w parallel ones. [entries]"""
         return ops.edge_softmax(self.adj, weighted(self.score, self.adj.log_weight))
 
-    def mixed(self, share: Tensor) -> "Structure":
-        """Several attentions averaged with shares of sum 1, [heads, k]. -> attention [entries, heads]"""
-        return Structure(self.adj, self.score, self.attention @ share.t().to(self.attention.dtype))
-
-    def added(self, weight: Tensor) -> "Structure":
-        """Several scores added up with these weights, [heads, k]. -> score [entries, heads]"""
-        return Structure(self.adj, self.score @ weight.t().to(self.score.dtype))
-
     def first(self, adj: Adjacency) -> "Structure":
         """The part for the first rows of the graph, as the later layers of a receptive field need it."""
         if adj.num_entries == self.adj.num_entries:
@@ -73,7 +65,11 @@ class ViewWeights(nn.Module):
         """One score or one attention per head in place of one per intervention."""
         if structure.score.dim() == 1:  # given from outside, joined already
             return structure
-        return structure.added(self.weight) if self.explicit else structure.mixed(self.weight)
+        adj, score, weight = structure.adj, structure.score, self.weight.t()
+        if self.explicit:
+            return Structure(adj, score @ weight.to(score.dtype))
+        attention = structure.attention
+        return Structure(adj, score, attention @ weight.to(attention.dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +123,9 @@ def conjoint_weights(
         return Weights(alpha, feature=alpha)
     if mix is None:
         alpha = logits.attention(adj, weighted(structure.score, weight))[0]
-        return (
-            Weights(alpha, logits.attention(adj, weight)[0], structure.attention)
-            if with_parts
-            else Weights(alpha)
-        )
+        if not with_parts:
+            return Weights(alpha)
+        return Weights(alpha, logits.attention(adj, weight)[0], structure.attention)
     if weight is None:
         alpha, feature = logits.attention(adj, structure.attention, mix)
     else:

@@ -24,14 +24,19 @@ class DroppedRows:
 Rows = Tensor | DroppedRows
 
 
-def dropped(module: nn.Module, x: Rows, dropout: float) -> Rows:
+def draw_dropout(module: nn.Module, share: float, like: Tensor) -> tuple[float, Tensor | None]:
+    """Share and seed of a dropout; no seed outside of training."""
+    return (share, ops.draw_seed(like.device)) if module.training and share > 0.0 else (0.0, None)
+
+
+def dropped(module: nn.Module, x: Rows, share: float) -> Rows:
     """x after dropout, in training; dropout on dropout is allowed."""
-    if not module.training or dropout <= 0.0:
+    if not module.training or share <= 0.0:
         return x
     if isinstance(x, DroppedRows):
         x = ops.drop(x.x, x.dropout, x.seed)
     seed = ops.draw_seed(x.device)
-    return DroppedRows(x, dropout, seed) if is_sparse(x) else ops.drop(x, dropout, seed)
+    return DroppedRows(x, share, seed) if is_sparse(x) else ops.drop(x, share, seed)
 
 
 def project(x: Rows, weight: Tensor) -> Tensor:

@@ -16,15 +16,17 @@ whole, so features that tell little are left out, and those that tell much cost 
 factor on Pubmed alone, inside the batch normalisation of its input.)
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
-from ..graph.adjacency import Adjacency, adjacency
+from ..graph.adjacency import Adjacency
 from . import checks, ops
 from .attention import ConjointAttention
 from .interventions import Intervention
-from .layers import FeatureLinear, dropped, project
-from .model import NodeModel, Perturb
+from .layers import FeatureLinear, draw_dropout, dropped, project
+from .model import Perturb, ScoredModel
 
 # Columns that are propagated at once: a row's sum then stays in registers (csrc/walk.h).
 WIDEST = 64
@@ -62,7 +64,7 @@ def propagate(adj: Adjacency, weights: Tensor, logits: Tensor, steps: int, telep
     return now.reshape(logits.shape)
 
 
-class RandomPropagation(NodeModel):
+class RandomPropagation(ScoredModel):
     """Random propagation over edges that weigh as an intervention says, then two layers.
 
     Args:
@@ -88,11 +90,10 @@ class RandomPropagation(NodeModel):
         drop_node: float = 0.5,
         gate: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(intervention)
         checks.at_least(1, hidden_channels=hidden_channels, out_channels=out_channels)
         checks.at_least(0, steps=steps)
         checks.share(dropout=dropout, drop_node=drop_node)
-        self.intervention = intervention
         self.steps, self.dropout, self.drop_node = steps, dropout, drop_node
         self.first = FeatureLinear(in_channels, hidden_channels, bias=False, weight_initializer="glorot")
         self.gate = nn.Parameter(torch.ones(in_channels)) if gate else None
@@ -109,35 +110,15 @@ class RandomPropagation(NodeModel):
         if self.intervention is not None:
             self.intervention.reset_parameters()
 
-    form = Adjacency
-
-    def prepare(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> Adjacency:
-        """The graph with one self-loop per node, sorted by target."""
-        made = adjacency(edge_index, num_nodes)
-        return made if edge_weight is None else made.with_weights(edge_weight)
-
-    def observe(self, x: Tensor, graph: Adjacency) -> None:
-        if self.intervention is not None:
-            self.intervention.observe(graph, x)
-
     def forward(self, x: Tensor, graph: Adjacency) -> Tensor:
-        hidden = self._propagate(self._project(x).unsqueeze(1), x, graph)  # [nodes, 1, hidden]
-        return self.second(self._activate(hidden)).squeeze(1)
+        return self.second(self.embed(x, graph))
 
     def embed(self, x: Tensor, graph: Adjacency) -> Tensor:
         """The hidden units."""
         return self._activate(self._propagate(self._project(x).unsqueeze(1), x, graph)).squeeze(1)
 
-    def penalty(self, graph: Adjacency) -> Tensor:
-        return super().penalty(graph) if self.intervention is None else self.intervention.penalty(graph)
-
     def predict_often(
-        self,
-        x: Tensor,
-        graph: Adjacency,
-        whole: Adjacency | None = None,
-        passes: int = 1,
-        perturb: Perturb | None = None,
+        self, x: Tensor, graph: Adjacency, whole: Any = None, passes: int = 1, perturb: Perturb | None = None
     ) -> tuple[Tensor, Tensor]:
         """The passes are propagated side by side, unless each has a graph of its own."""
         inputs = [(x, graph) if perturb is None else perturb(x, graph) for _ in range(passes)]
@@ -154,9 +135,6 @@ class RandomPropagation(NodeModel):
         """P beside the edges: one layer, one head. What a node takes from another in one step."""
         weights = graph.to_user_order(self._weights(x, graph))
         return [ConjointAttention(graph.edge_index, weights, structural=weights.squeeze(1))]
-
-    def structural_parameters(self) -> list[nn.Parameter]:
-        return [] if self.intervention is None else list(self.intervention.parameters())
 
     def _project(self, x: Tensor) -> Tensor:
         """drop(X) W_1: before propagation, as hidden units are fewer than features. [nodes, hidden]"""
@@ -185,6 +163,6 @@ class RandomPropagation(NodeModel):
 
     def _activate(self, hidden: Tensor) -> Tensor:
         """Bias, ReLU and, in training, dropout. [nodes, passes, hidden]"""
-        dropout = self.dropout if self.training else 0.0
-        seed = ops.draw_seed(hidden.device) if dropout > 0.0 else None
-        return ops.activate_and_drop(hidden + self.first_bias, "relu", dropout, seed)
+        return ops.activate_and_drop(
+            hidden + self.first_bias, "relu", *draw_dropout(self, self.dropout, hidden)
+        )
