@@ -1,4 +1,4 @@
-"""The networks that conjoint attention is compared with, made of PyG's
+"""The networks that conjoint attention is compared with, made of PyG's layers.
 
 A graph is prepared once (self-loops, normalisation) as a `WeightedGraph`, whose `gather` stands in for a
 layer's `propagate`: the project's own aggregation instead of one message per edge. `FeatureLinear` stands in

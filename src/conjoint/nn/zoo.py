@@ -101,11 +101,7 @@ GAT: dict[str, Any] = {
 }
 SELF_TERM = {**GAT, "self_dropout": 0.0, "per_head": True}
 RANDOM_PROPAGATION = {"hidden": 32, "steps": 8, "dropout": 0.5, "drop_node": 0.5}
-EMBEDDING = {
-    "dim": 64,
-    "scale": 0.1,
-    "embedding_seed": 0,
-}  # scale: of an embedding's row against the features'
+EMBEDDING = {"dim": 64, "scale": 0.1, "embedding_seed": 0}  # scale: of its rows against the features'
 PRUNING = {"threshold": 0.01}  # Wu et al., IJCAI 2019: no edge between ends of a smaller Jaccard similarity
 
 
