@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
+from ...graph.sparse import csr_tensor, is_sparse
 from ...kernels.library import run, takes
 from ...kernels.memory import empty, may_overwrite
-from .entries import csr
 
 _WORD = 0xFFFFFFFF
 
@@ -70,15 +70,15 @@ def activate_and_drop(x: Tensor, activation: str, dropout: float, seed: Tensor |
     x = function(x)
     if dropout <= 0.0 or seed is None:
         return x
-    keep = keep_mask(seed, x.numel(), dropout).view_as(x)
-    return x * (keep.to(x.dtype) * mask[2])
+    return x * (keep_mask(seed, x.numel(), dropout).view_as(x).to(x.dtype) * mask[2])
 
 
 def drop(x: Tensor, dropout: float, seed: Tensor) -> Tensor:
     """Dropout with a mask that is a function of the seed and the place. Sparse CSR: on the stored values,
     which is dense dropout exactly, because a dropped zero is a zero."""
-    if x.layout == torch.sparse_csr:
-        return csr(x.crow_indices(), x.col_indices(), drop(x.values(), dropout, seed), x.shape)
+    if is_sparse(x):
+        values = drop(x.values(), dropout, seed)
+        return csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape, checked=False)
     return activate_and_drop(x, "none", dropout, seed)
 
 

@@ -57,10 +57,10 @@ def sparse_project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor
         return _SparseProject.apply(rows, x.size(0), weight.contiguous())
     if dropout > 0.0 and seed is not None:
         x = drop(x, dropout, seed)
-    return _SparseProduct.apply(x, weight)
+    return _PlainSparseProject.apply(x, weight)
 
 
-class _SparseProduct(Function):
+class _PlainSparseProject(Function):
     """In plain torch, whose own gradient of this product would be dense."""
 
     @staticmethod
