@@ -27,7 +27,7 @@ MAX_DEGREE_COLUMNS = 4096
 def laplacian_eigenvectors(edge_index: Tensor, num_nodes: int, k: int = 64, seed: int = 0) -> Tensor:
     """The `k` smoothest eigenvectors of I - D^-1/2 A D^-1/2 with an eigenvalue above 0. -> [nodes, k]
 
-    The eigenvalue 0 comes once per connected component and says only which component a node is in; those
+    The eigenvalue 0 comes once per connected component and only marks the nodes of that component; those
     vectors are left out, so that `k` columns mean the same on a graph of one part and of a hundred.
     """
     _, vectors = _leading_eigenpairs(_undirected(edge_index, num_nodes), _checked(k, num_nodes, "k"), seed)
@@ -112,17 +112,8 @@ def deepwalk(
     walks = random_walks(edge_index, num_nodes, walks_per_node, walk_length, seed)
     names = np.array([str(node) for node in range(num_nodes)], dtype=object)
     sentences = [names[walk].tolist() for walk in walks]
-    model = Word2Vec(
-        sentences,
-        vector_size=dim,
-        window=window,
-        sg=1,
-        negative=negative,
-        min_count=0,
-        workers=1,
-        epochs=epochs,
-        seed=seed,
-    )
+    options = {"window": window, "negative": negative, "epochs": epochs, "seed": seed}
+    model = Word2Vec(sentences, vector_size=dim, sg=1, min_count=0, workers=1, **options)
     return _tensor(model.wv[names.tolist()])
 
 

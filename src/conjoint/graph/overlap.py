@@ -36,8 +36,8 @@ def adamic_adar(
 ) -> Tensor:
     """Shared neighbours v counted 1 / log(1 + |N_v|), over the same sum of each end. [2, pairs] -> [pairs]
 
-    A neighbour that everybody has says little (Adamic and Adar 2003). The plain sum grows with the degrees of
-    the ends; divided by sqrt(sum over N_i * sum over N_j) it is a weighted cosine of the two neighbourhoods.
+    A neighbour of all nodes tells no pair apart (Adamic and Adar 2003). The plain sum grows with the degrees;
+    divided by sqrt(sum over N_i * sum over N_j) it is a weighted cosine of the two neighbourhoods.
     """
     graph = matrix_of(edge_index, num_nodes)
     weight = 1.0 / np.log1p(np.diff(graph.indptr))

@@ -1,4 +1,4 @@
-"""Floats of nodes whose cosine says how close two nodes are, by the edges alone or by smoothed features.
+"""Vectors of nodes whose cosine says how close two nodes are, by the edges alone or by smoothed features.
 
 All of it takes O(|E| columns), never N x N, and is deterministic in its arguments.
 S = D^-1/2 (A + I) D^-1/2 is the normalised adjacency of the simple graph with one loop per node.
@@ -85,7 +85,7 @@ def spectral_vectors(edge_index: Tensor, num_nodes: int, k: int = 64, seed: int 
     step = normalised(graph)
 
     def times(columns: Floats) -> Floats:
-        """S with the eigenvalue 1 moved to -1, where nobody looks for it."""
+        """S with the eigenvalue 1 moved to -1, the lowest that S can have."""
         return step @ columns - 2.0 * (indicator.T @ (indicator @ columns))
 
     found = np.zeros((num_nodes, k), dtype=np.float32)
@@ -174,8 +174,8 @@ def smoothed_features(
     """
     if hops < 0 or rank < 1:
         raise InputError(f"hops={hops}, rank={rank}: choose hops of 0 or more and a rank of 1 or more")
-    vectors = reduced_features(x, rank=rank, seed=seed, centre=centre)
-    return torch.from_numpy(smooth(vectors, edge_index, num_nodes, hops))
+    reduced = reduced_features(x, rank=rank, seed=seed, centre=centre)
+    return torch.from_numpy(smooth(reduced, edge_index, num_nodes, hops))
 
 
 @one_thread

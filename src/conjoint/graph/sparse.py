@@ -17,7 +17,7 @@ SPARSE_BELOW = 0.15
 SparseChoice = Literal["auto"] | bool
 
 
-# torch says once per process that CSR is in beta; let it say so where nobody is disturbed.
+# torch warns once per process that CSR is in beta: make it do so here, unseen.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch.eye(1).to_sparse_csr()

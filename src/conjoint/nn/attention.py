@@ -11,7 +11,7 @@ from ..graph.adjacency import Adjacency
 from . import ops
 
 # Adam moves any parameter by about its rate per step, whatever the gradient. Three times that lets an
-# intervention that knows nothing fall to a few percent before the network has learnt its training nodes.
+# uninformative intervention fall to a few percent before the network has learnt its training nodes.
 SPEED = 3.0
 
 
@@ -44,7 +44,7 @@ class ViewWeights(nn.Module):
     Implicit (and structural): shares of r_s, from a softmax per head, so that with (r_f, r_s) of Eq. 6 the
     attentions of features and of k interventions have k + 1 weights of sum 1. Explicit: factors of the
     scores, starting at 1; a score that misleads can be turned down to nothing, but none can be turned around.
-    These are one per layer: the few labels tell all heads together what they cannot tell one.
+    These are one per layer: few labels suffice for all heads together, not for each.
     """
 
     def __init__(self, count: int, groups: int, explicit: bool) -> None:

@@ -46,7 +46,7 @@ class WeightedGraph:
 def symmetric(
     edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None, *, self_loops: bool = True
 ) -> WeightedGraph:
-    """D^-1/2 A D^-1/2, A with self-loops unless told otherwise (GCN, SGC, APPNP; ARMA without)."""
+    """D^-1/2 A D^-1/2, A with self-loops (GCN, SGC, APPNP) or without (ARMA)."""
     edges, weight = gcn_norm(edge_index, edge_weight, num_nodes, add_self_loops=self_loops)
     return total(edges, num_nodes, weight)
 
@@ -369,7 +369,7 @@ class APPNP(Baseline):
 
     def make(self, features: int, classes: int, s: Any) -> None:
         if not 0.0 < s.alpha <= 1.0:
-            raise InputError(f"alpha={s.alpha!r}: the chance to return home; choose 0 < alpha <= 1")
+            raise InputError(f"alpha={s.alpha!r}: the probability to restart; choose 0 < alpha <= 1")
         self.first = FeatureLinear(features, s.hidden)
         self.second = FeatureLinear(s.hidden, classes)
         self.propagation = PersonalizedPropagation(s.steps, s.alpha, s.edge_dropout)

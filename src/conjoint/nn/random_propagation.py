@@ -5,14 +5,14 @@ After GRAND, "Graph Random Neural Networks for Semi-Supervised Learning on Graph
 .. math:: \bar X = \frac{1}{K + 1} \sum_{k=0}^{K} P^k \, \mathrm{drop}(X), \quad
     Z = \sigma(\bar X W_1 + b_1) W_2 + b_2
 
-GRAND takes the normalised adjacency for P. Here an edge weighs as much as its structural score C says, so
+GRAND takes the normalised adjacency for P. Here an edge is weighted by its structural score C, so
 that features do not take edges that are probably wrong:
 
 .. math:: P_{ij} = \frac{w_{ij}}{\sqrt{d_i d_j}}, \quad w_{ij} = e^{C_{ij}},
     \quad d_i = \sum_{j \in N_i} w_{ij}
 
 With a gate, W_1 is diag(g) V, both learnt. Weight decay on g and V together prices each feature's row as a
-whole, so features that tell little are left out, and those that tell much cost less. (GRAND's code has such a
+whole, so uninformative features are left out, and informative ones cost less. (GRAND's code has such a
 factor on Pubmed alone, inside the batch normalisation of its input.)
 """
 
@@ -65,7 +65,7 @@ def propagate(adj: Adjacency, weights: Tensor, logits: Tensor, steps: int, telep
 
 
 class RandomPropagation(ScoredModel):
-    """Random propagation over edges that weigh as an intervention says, then two layers.
+    """Random propagation over edges weighted by an intervention, then two layers.
 
     Args:
         in_channels: number of input features.

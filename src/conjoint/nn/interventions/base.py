@@ -53,7 +53,7 @@ class Intervention(nn.Module):
         return self._checked(adj, self.score(adj, x, n_id))
 
     def structure(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Structure:
-        """The scores as the implicit strategy wants them, with their softmax beside them."""
+        """The scores for the implicit strategy, with their softmax beside them."""
         return Structure(adj, self(adj, x, n_id))
 
     def between(self, adj: Adjacency, x_src: Tensor, x_dst: Tensor | None) -> Tensor:
@@ -162,7 +162,7 @@ def _columns(scores: list[Tensor]) -> Tensor:
 class Constant(Intervention):
     """Scores every edge alike: attention to structure becomes the plain mean of the neighbourhood.
 
-    A control: what is left of an intervention's gain when the intervention knows nothing.
+    A control: what is left of an intervention's gain when its scores carry no information.
     """
 
     def __init__(self, value: float = 0.0) -> None:

@@ -14,9 +14,9 @@ class Kind:
     about: str
     make: Callable[..., Intervention]
     has: tuple[str, ...] = ()  # what can be chosen about it: rank, temperature, learn_temperature
-    control: bool = False  # knows nothing, on purpose
-    learns: bool = False  # its temperature, unless told otherwise: its scale is not known beforehand
-    per_node: bool = False  # has a row of factors per node, as many columns as classes unless told otherwise
+    control: bool = False  # carries no information, on purpose
+    learns: bool = False  # its temperature by default: its scale is not known beforehand
+    per_node: bool = False  # has a row of factors per node, by default as many columns as classes
 
 
 def make(name: str, num_nodes: int, classes: int, **choices: Any) -> Intervention:
