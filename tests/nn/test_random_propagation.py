@@ -10,7 +10,7 @@ from conjoint.errors import InputError
 from conjoint.graph.adjacency import Adjacency, adjacency
 from conjoint.graph.field import receptive_field
 from conjoint.graph.sparse import to_csr
-from conjoint.nn.interventions import Intervention, MatrixFactorization, TrustedEdges
+from conjoint.nn.interventions import Intervention, TrustedEdges
 from conjoint.nn.random_propagation import RandomPropagation, propagate, propagation_weights
 from conjoint.training import Consistency
 from conjoint.training.loss import perturbation
