@@ -103,7 +103,7 @@ def _structure(adj: Adjacency) -> Callable[..., Tensor]:
 def _attention(adj: Adjacency) -> Callable[..., Tensor]:
     def run(x: Tensor, att: Tensor, mix: Tensor, eps: Tensor, structure: Tensor) -> Tensor:
         a_src, a_dst = ops.head_dots(x, att[0], att[1])
-        alpha, _ = ops.attention(adj, a_src, a_dst, None, structure, mix, 0.2, False)
+        alpha, _ = ops.attention(adj, a_src, a_dst, None, structure, mix, 0.2)
         return ops.activate_and_drop(ops.aggregate(adj, alpha, x, eps, 0.4, SEED), "elu", 0.5, SEED)
 
     return run

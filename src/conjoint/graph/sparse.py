@@ -47,12 +47,12 @@ def to_csr(matrix: Any) -> Tensor:
     m.sum_duplicates()
     m.eliminate_zeros()
     m.sort_indices()
-    return csr_tensor(
-        torch.from_numpy(m.indptr.astype(np.int64)),
-        torch.from_numpy(m.indices.astype(np.int64)),
-        torch.from_numpy(m.data),
-        (int(m.shape[0]), int(m.shape[1])),
-    )
+    return _tensor(m)
+
+
+def _tensor(m: sp.csr_matrix) -> Tensor:
+    crow, col = (torch.from_numpy(part.astype(np.int64)) for part in (m.indptr, m.indices))
+    return csr_tensor(crow, col, torch.from_numpy(m.data), (int(m.shape[0]), int(m.shape[1])))
 
 
 def to_scipy(x: Tensor) -> sp.csr_matrix:
@@ -67,9 +67,7 @@ def rows(x: Tensor, index: Tensor) -> Tensor:
     """``x[index]`` for a dense or CSR tensor (torch has no row selection for CSR, SciPy's is compiled)."""
     if not is_sparse(x):
         return x[index]
-    some = to_scipy(x)[index.cpu().numpy()]
-    crow, col = (torch.from_numpy(part.astype(np.int64)) for part in (some.indptr, some.indices))
-    return csr_tensor(crow, col, torch.from_numpy(some.data), (index.numel(), x.size(1))).to(x.device)
+    return _tensor(to_scipy(x)[index.cpu().numpy()]).to(x.device)
 
 
 def row_normalise(x: Tensor) -> Tensor:

@@ -86,9 +86,7 @@ class Logits:
     ) -> tuple[Tensor, Tensor]:
         """alpha and f. With a mix, `structural` is s_ij (Eq. 7), else C_ij (Eq. 8). [entries, heads] both"""
         column = None if structural is None else _per_head(structural.to(self.a_src.dtype))
-        explicit = structural is not None and mix is None
-        parts = (self.a_src, self.a_dst, self.edge, column, mix, self.negative_slope)
-        return ops.attention(adj, *parts, explicit=explicit)
+        return ops.attention(adj, self.a_src, self.a_dst, self.edge, column, mix, self.negative_slope)
 
 
 class Weights(NamedTuple):

@@ -41,9 +41,9 @@ def dropped(module: nn.Module, x: Rows, share: float) -> Rows:
 
 def project(x: Rows, weight: Tensor) -> Tensor:
     """x W^T for dense or sparse CSR x. [nodes, in], [out, in] -> [nodes, out]"""
-    return (
-        ops.project(x.x, weight, x.dropout, x.seed) if isinstance(x, DroppedRows) else ops.project(x, weight)
-    )
+    if isinstance(x, DroppedRows):
+        return ops.project(x.x, weight, x.dropout, x.seed)
+    return ops.project(x, weight)
 
 
 class FeatureLinear(Linear):

@@ -29,12 +29,12 @@ class Recent(Generic[V]):
         """What `make()` gave for these, or gives now."""
         versioned = all(one is None or not one.is_inference() for one in tensors)
         key = (rest, [None if one is None else one._version for one in tensors] if versioned else None)
-        found = [
+        same = (
             entry
             for entry in self._entries
             if versioned and entry[1] == key and all(a is b for a, b in zip(entry[0], tensors, strict=True))
-        ]
-        now = found[0] if found else (tensors, key, make())
+        )
+        now = next(same, None) or (tensors, key, make())
         self._entries = [*(entry for entry in self._entries if entry is not now), now][-self.size :]
         return now[2]
 
@@ -88,20 +88,13 @@ class NodeModel(nn.Module):
         """The intervention's loss over the whole graph, zero where there is none."""
         return next(self.parameters()).new_zeros(())
 
-    def predict_and_penalise(self, x: Tensor, graph: Any, whole: Any = None) -> tuple[Tensor, Tensor]:
-        """Logits and penalty of one training step, sharing what the two have in common.
-
-        `whole` is the whole graph where `graph` is only a field of it: the penalty always covers all of it.
-        """
-        logits, penalty = self.predict_often(x, graph, whole)
-        return logits.squeeze(0), penalty
-
     def predict_often(
         self, x: Tensor, graph: Any, whole: Any = None, passes: int = 1, perturb: Perturb | None = None
     ) -> tuple[Tensor, Tensor]:
         """Several passes, each with its own dropout and, if given, its own perturbation of x and graph.
 
-        -> logits [passes, targets, classes], and the penalty, which all passes share.
+        -> logits [passes, targets, classes], and the penalty, which all passes share. `whole` is the whole
+        graph where `graph` is only a field of it: the penalty always covers all of it.
         """
         inputs = [(x, graph) if perturb is None else perturb(x, graph) for _ in range(passes)]
         logits = torch.stack([self(*one) for one in inputs])

@@ -163,6 +163,5 @@ class RandomPropagation(ScoredModel):
 
     def _activate(self, hidden: Tensor) -> Tensor:
         """Bias, ReLU and, in training, dropout. [nodes, passes, hidden]"""
-        return ops.activate_and_drop(
-            hidden + self.first_bias, "relu", *draw_dropout(self, self.dropout, hidden)
-        )
+        dropout = draw_dropout(self, self.dropout, hidden)
+        return ops.activate_and_drop(hidden + self.first_bias, "relu", *dropout)

@@ -80,9 +80,7 @@ class Body:
     reading: dict[str, Any] = field(default_factory=dict)  # of `input_features` and `input_graph`
     scored: bool = False  # stands around an intervention
     strategy: Strategy | None = None
-    embedding: Callable[..., Tensor] | None = (
-        None  # (edge_index, num_nodes, dim, seed=), joined with features
-    )
+    embedding: Callable[..., Tensor] | None = None  # (edge_index, num_nodes, dim, seed=)
 
 
 GAT: dict[str, Any] = {

@@ -444,7 +444,6 @@ def _equal(one: Tensor, other: Tensor) -> bool:
     if one is other or one.shape != other.shape or one.layout != other.layout or one.device != other.device:
         return one is other
     if is_sparse(one):
-        return torch.equal(one.col_indices(), other.col_indices()) and torch.equal(
-            one.values(), other.values()
-        )
+        pairs = ((one.col_indices(), other.col_indices()), (one.values(), other.values()))
+        return all(torch.equal(*pair) for pair in pairs)
     return torch.equal(one, other)
