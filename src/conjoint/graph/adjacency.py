@@ -111,11 +111,7 @@ class Adjacency:
         return edges
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make()` gives, made at most once under this key for as long as the object lives.
-
-        For what the entries decide, not their weights: a graph made by `without` shares it. A copy starts
-        with nothing.
-        """
+        """What `make()` gives, made once under this key. Graphs made by `without` share it, copies do not."""
         memo: dict[Hashable, Any] = self.__dict__.setdefault("_memo", {})
         if key not in memo:
             made = make()

@@ -120,10 +120,7 @@ def deepwalk(
 def random_walks(
     edge_index: Tensor, num_nodes: int, walks_per_node: int, length: int, seed: int
 ) -> npt.NDArray[np.int64]:
-    """Uniform walks, `walks_per_node` from every node in shuffled order. -> [walks, length]
-
-    A node without neighbours stays where it is.
-    """
+    """Uniform walks, `walks_per_node` from every node in shuffled order. -> [walks, length]"""
     graph = _undirected(edge_index, num_nodes)
     degree = np.diff(graph.indptr)
     generator = np.random.default_rng(seed)

@@ -187,10 +187,7 @@ class Graph:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over features (dense or sparse alike), edges, weights, labels, ids and class names.
-
-        That of a folder was taken when the folder was made.
-        """
+        """SHA-256 over features (dense or sparse alike), edges, weights, labels, ids and class names."""
         if self.given_fingerprint is not None:
             return self.given_fingerprint
         digest = hashlib.sha256()
@@ -284,10 +281,7 @@ def build_graph(
 
 
 def as_graph(given: Any) -> Graph:
-    """A `Graph` as it is, or one made from PyG's `Data`, whose edges are taken as they are.
-
-    Masks for training, validation and test become the splits "given" and "public".
-    """
+    """A `Graph` as it is, or one made from PyG's `Data`, its edges as they are, its masks as known splits."""
     if isinstance(given, Graph):
         return given
     edges = getattr(given, "edge_index", None)

@@ -48,10 +48,7 @@ def adamic_adar(
 def shared_weight(
     graph: sp.csr_array, weight: Floats, pairs: Tensor, cap: int, seed: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Weights of the neighbours that both ends of a pair have, and that either has, added up. 3 x [pairs]
-
-    Where one end is a hub, all three are sums over the same sample.
-    """
+    """Weights of the neighbours of both, left and right ends, over one sample at hubs. 3 x [pairs]"""
     if cap < 1:
         raise InputError(f"cap={cap}: keep 1 neighbour or more; 128 is usual")
     number = np.random.default_rng(seed).random(graph.shape[0])
@@ -89,10 +86,7 @@ def _smallest(graph: sp.csr_array, number: Floats, cap: int) -> tuple[sp.csr_arr
 
 
 def edge_jaccard(x: Tensor, edge_index: Tensor) -> Tensor:
-    """|F_i & F_j| / |F_i | F_j| of each edge, F_i being the non-zero features of node i. -> [edges]
-
-    0 where neither end has any.
-    """
+    """|F_i & F_j| / |F_i | F_j| of each edge, F_i the non-zero features of i; 0 without any. -> [edges]"""
     present = sp.csr_array(to_scipy(x) != 0, dtype=np.float32)
     size = present.sum(axis=1)
     source, target = edge_index.cpu().numpy()

@@ -207,10 +207,7 @@ def _unit(x: Tensor) -> Any:
 
 
 def _reduce(matrix: Any, rank: int, seed: int) -> Floats:
-    """X V with V an orthonormal basis of (nearly) the leading right singular vectors, by subspace iteration.
-
-    Which basis of that space it is does not matter to cosines, so no SVD is needed.
-    """
+    """X V, V an orthonormal basis of nearly the leading right singular vectors: cosines need no SVD."""
     if min(matrix.shape) <= rank:
         return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix, dtype=np.float32)
     basis = np.random.default_rng(seed).standard_normal((matrix.shape[1], rank), dtype=np.float32)

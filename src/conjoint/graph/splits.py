@@ -111,10 +111,7 @@ def per_class(
     num_test: int = 1000,
     class_names: Sequence[str] | None = None,
 ) -> Split:
-    """The recipe the paper states: some nodes of each class, then validation and test from the rest.
-
-    ``class_names`` only serve the message about a class that is too small.
-    """
+    """The paper's recipe: some nodes of each class, then validation and test from the rest."""
     for name, value in (("train_per_class", train_per_class), ("num_val", num_val), ("num_test", num_test)):
         if value < 1:
             raise InputError(f"{name}={value} must be 1 or more")
@@ -142,10 +139,7 @@ def per_class(
 
 
 def fraction(labels: Labels, seed: int, *, train: float = 0.6, val: float = 0.2) -> Split:
-    """Random shares of the labelled nodes, class by class (stratified); the rest is the test part.
-
-    Each class gives at least one node to training; a class of one node trains only.
-    """
+    """Random shares of each class, at least one node of it to train on; the rest is the test part."""
     if not (0 < train < 1 and 0 < val < 1 and train + val < 1):
         raise InputError(
             f"split 'fraction': train={train} and val={val} must be above 0 and sum to less than 1"

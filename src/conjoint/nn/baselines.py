@@ -35,10 +35,7 @@ class WeightedGraph:
     weight: Tensor  # [entries, 1]
 
     def gather(self, x: Tensor, dropout: float = 0.0) -> Tensor:
-        """One step of message passing, without a tensor of messages. [nodes, f] -> [nodes, f]
-
-        `dropout` drops entries and scales up the rest.
-        """
+        """One step of message passing, without messages; `dropout` is on entries. [nodes, f] -> [nodes, f]"""
         seed = ops.draw_seed(x.device) if dropout > 0.0 else None
         return ops.aggregate(self.adj, self.weight, x.unsqueeze(1), None, dropout, seed).squeeze(1)
 
@@ -126,10 +123,7 @@ class PersonalizedPropagation(pyg.APPNP):
 
 
 class ARMAConvolution(pyg.ARMAConv):
-    """X_{t+1} = act(S X_t W + dropout(X_0) V + b), stacks averaged.
-
-    The stacks lie side by side as columns, so that one pass over the graph serves all, and X_0 may be sparse.
-    """
+    """X_{t+1} = act(S X_t W + dropout(X_0) V + b), averaged over stacks, which are columns side by side."""
 
     propagate = weighted_sum
 

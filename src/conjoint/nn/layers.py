@@ -89,10 +89,7 @@ def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Normalise(torch.autograd.Function):
-    """(x - mean) * inverse * weight + bias, where mean and inverse come from x itself.
-
-    It keeps x and no other tensor of its size.
-    """
+    """(x - mean) * inverse * weight + bias, mean and inverse those of x, which alone is kept."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -34,10 +34,7 @@ WIDEST = 64
 
 @torch.no_grad()
 def propagation_weights(adj: Adjacency, score: Tensor | None) -> Tensor:
-    """P on the entries of the graph; learnt scores get no gradient through it. [entries, 1]
-
-    `score` is [entries], or [entries, k] of k interventions, whose mean counts.
-    """
+    """P on the entries, without a gradient; of [entries, k] scores the mean counts. -> [entries, 1]"""
     if score is None:
         score = torch.zeros(adj.num_entries, device=adj.col.device)
     elif score.dim() == 2:

@@ -198,10 +198,7 @@ def input_features(name: str, data: Graph, **settings: Any) -> Tensor:
 
 
 def input_graph(name: str, data: Graph, **settings: Any) -> Graph:
-    """The graph as the model called `name` reads it: its `input_features`, without the edges that it drops.
-
-    `data` itself where nothing is to be changed, else a copy.
-    """
+    """The graph as the model called `name` reads it: its `input_features`, without edges that it drops."""
     graph, body = as_graph(data), BODIES[parse(name).body]
     threshold = _chosen(name, settings).get("threshold")
     if body.embedding is None and threshold is None:

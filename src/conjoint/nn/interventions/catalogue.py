@@ -20,11 +20,7 @@ class Kind:
 
 
 def make(name: str, num_nodes: int, classes: int, **choices: Any) -> Intervention:
-    """The intervention called `name` for a graph of this size; a plus joins several.
-
-    `choices` are rank, temperature and learn_temperature; of several, each takes those that it has. None:
-    as it usually is.
-    """
+    """The intervention called `name`; a plus joins several, each of which takes the `choices` that it has."""
     made = []
     for kind in kinds(name):
         given = {key: choices[key] for key in kind.has if choices.get(key) is not None}

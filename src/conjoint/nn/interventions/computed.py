@@ -65,9 +65,6 @@ class Computed(Intervention):
         self.temperature = Temperature(temperature, learn_temperature)
         self._seen: _Seen | None = None
 
-    def reset_parameters(self) -> None:
-        self.temperature.reset_parameters()
-
     def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
         """One number per entry of the whole graph. -> [entries]"""
         raise NotImplementedError
@@ -127,10 +124,7 @@ class Computed(Intervention):
 
 
 class SpectralSimilarity(Computed):
-    """Cosine of the `rank` leading eigenvectors of D^-1/2 (A + I) D^-1/2, see `proximity.spectral_vectors`.
-
-    High where two nodes lie in the same well-knit part of the graph.
-    """
+    """Cosine of the `rank` leading eigenvectors of D^-1/2 (A + I) D^-1/2: high inside a well-knit part."""
 
     decided_by = ("rank", "seed")
 
@@ -233,10 +227,7 @@ class TrustedEdges(SmoothedSimilarity):
 
 
 class DiffusionSimilarity(Computed):
-    """Cosine of two nodes' personalised PageRank (Page et al. 1999), sketched: `proximity.diffusion_vectors`.
-
-    High where walks from the two nodes end in the same places.
-    """
+    """Cosine of two nodes' personalised PageRank (Page et al. 1999): high where their walks end alike."""
 
     decided_by = ("rank", "restart", "seed")
 
@@ -257,10 +248,7 @@ class DiffusionSimilarity(Computed):
 
 
 class JaccardSimilarity(Computed):
-    """Shared neighbours over all neighbours of the two ends, see `conjoint.graph.overlap.jaccard`.
-
-    (Jaccard 1912; as a sign of wrong edges: Wu et al., IJCAI 2019.)
-    """
+    """Shared over all neighbours (Jaccard 1912; as a sign of wrong edges: Wu et al., IJCAI 2019)."""
 
     decided_by = ("cap",)
     compare = staticmethod(overlap.jaccard)
@@ -275,10 +263,7 @@ class JaccardSimilarity(Computed):
 
 
 class AdamicAdarSimilarity(JaccardSimilarity):
-    """Shared neighbours, each counted by how few share it, see `conjoint.graph.overlap.adamic_adar`.
-
-    (Adamic and Adar, Social Networks 2003, here over the length of either neighbourhood.)
-    """
+    """Shared neighbours, rare ones first (Adamic and Adar 2003), see `overlap.adamic_adar`."""
 
     decided_by = ("cap",)
     compare = staticmethod(overlap.adamic_adar)
@@ -335,10 +320,7 @@ class FeatureSimilarity(Computed):
 
 
 def edge_cosine(adj: Adjacency, x: Tensor, x_dst: Tensor | None = None) -> Tensor:
-    """Cosine of i's and j's features for every entry; 0 where a row is all zeros. -> [entries]
-
-    `x_dst` holds the features of the targets where those are nodes of another kind.
-    """
+    """Cosine of the features of i (of `x_dst`, if given) and j; 0 where a row is all zeros. -> [entries]"""
     x_dst = x if x_dst is None else x_dst
     if is_sparse(x) or is_sparse(x_dst):
         return _sparse_cosine(adj, x, x_dst)
@@ -386,9 +368,6 @@ class EmbeddingSimilarity(Intervention):
             )
         self.register_buffer("vectors", F.normalize(vectors.detach(), dim=1))
         self.temperature = Temperature(temperature, learn_temperature)
-
-    def reset_parameters(self) -> None:
-        self.temperature.reset_parameters()
 
     def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
         """Vectors never change, so a graph's cosines are computed when it first comes in."""

@@ -33,6 +33,7 @@ class LowRank(Intervention):
 
     def reset_parameters(self) -> None:
         glorot(self.factors)
+        super().reset_parameters()
 
     def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
         factors = self.rows(adj, n_id)
@@ -103,10 +104,6 @@ class NormalisedFactors(LowRank):
     ) -> None:
         super().__init__(num_nodes, rank)
         self.temperature = Temperature(temperature, learn_temperature)
-
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        self.temperature.reset_parameters()
 
     def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
         unit = F.normalize(self.rows(adj, n_id), dim=1)
