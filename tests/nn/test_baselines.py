@@ -237,16 +237,16 @@ def test_monet_weighs_neighbours_by_scaled_gaussians(x: Tensor, edge_index: Tens
     conv = GaussianConvolution(FEATURES, 4, kernels=3)
     torch.nn.init.uniform_(conv.sigma, 0.5, 1.5)
     graph = base.MoNet(FEATURES, CLASSES).prepare(edge_index, NODES)
-    listens = torch.eye(NODES)
-    listens[edge_index[1], edge_index[0]] = 1.0
-    root = listens.sum(dim=1).rsqrt()
+    linked = torch.eye(NODES)
+    linked[edge_index[1], edge_index[0]] = 1.0
+    root = linked.sum(dim=1).rsqrt()
     expected = torch.zeros(NODES, 4)
     for k, weight in enumerate(conv.g.view(FEATURES, 3, 4).unbind(1)):
         (mu_i, mu_j), (sigma_i, sigma_j) = conv.mu[k], conv.sigma[k]
         of_i, of_j = ((root - mu_i) / sigma_i).square(), ((root - mu_j) / sigma_j).square()
-        gaussian = listens * (-0.5 * (of_i[:, None] + of_j[None, :])).exp()
+        gaussian = linked * (-0.5 * (of_i[:, None] + of_j[None, :])).exp()
         expected = expected + gaussian / gaussian.sum(dim=1, keepdim=True) @ x @ weight
-    torch.testing.assert_close(conv(x, graph.adj, graph.coordinates), expected)
+    torch.testing.assert_close(conv(x, *graph), expected)
 
 
 @pytest.mark.parametrize(

@@ -104,12 +104,12 @@ def conjoint_weights(
     structure: Structure | None,
     mix: Tensor | None,
     heads: int,
-    with_parts: bool = False,
+    parts: bool,
 ) -> Weights:
     """Eq. 7 if `mix` is given, Eq. 8 if only logits and structure are; else the one part there is.
 
     An edge of weight w has w times the share of the softmax, as w parallel edges would have.
-    `with_parts` also works out f and s where the strategy itself does not need them.
+    `parts`: also work out f and s where the strategy itself does not need them.
     """
     weight = adj.log_weight
     if logits is None:
@@ -121,7 +121,7 @@ def conjoint_weights(
         return Weights(alpha, feature=alpha)
     if mix is None:
         alpha = logits.attention(adj, weighted(structure.score, weight))[0]
-        if not with_parts:
+        if not parts:
             return Weights(alpha)
         return Weights(alpha, logits.attention(adj, weight)[0], structure.attention)
     if weight is None:

@@ -260,10 +260,9 @@ class GIN(Baseline):
     def make(self, features: int, classes: int, s: Any) -> None:
         checks.one_of("norm", s.norm, ("batch", "none"))
         checks.one_of("mlp_layers", str(s.mlp_layers), ("1", "2"))
-        inputs = [features, *[s.hidden] * (s.num_layers - 1)]
-        outputs = [*[s.hidden] * (s.num_layers - 1), classes]
-        inner = outputs if s.mlp_layers == 1 else [s.hidden] * s.num_layers
-        widths = zip(inputs, inner, strict=True)
+        hidden = [s.hidden] * (s.num_layers - 1)
+        inputs, outputs = [features, *hidden], [*hidden, classes]
+        widths = zip(inputs, outputs if s.mlp_layers == 1 else [s.hidden] * s.num_layers, strict=True)
         self.firsts = nn.ModuleList(FeatureLinear(wide, narrow, bias=False) for wide, narrow in widths)
         rests = (_after_the_sum(width, s) for width in outputs)
         self.convs = nn.ModuleList(Isomorphism(rest, train_eps=s.train_eps) for rest in rests)
@@ -296,8 +295,8 @@ class ARMA(Baseline):
     graph = staticmethod(partial(symmetric, self_loops=False))
 
     def make(self, features: int, classes: int, s: Any) -> None:
-        options: dict[str, Any] = {"num_stacks": s.num_stacks, "num_layers": s.num_layers}
-        options |= {"shared_weights": s.shared_weights, "dropout": s.skip_dropout}
+        names = ("num_stacks", "num_layers", "shared_weights")
+        options = {name: getattr(s, name) for name in names} | {"dropout": s.skip_dropout}
         self.first = ARMAConvolution(features, s.hidden, **options)
         self.second = ARMAConvolution(s.hidden, classes, act=None, **options)
 
@@ -308,16 +307,13 @@ class ARMA(Baseline):
         return self.second(self.drop(self.embed(x, graph)), graph)
 
 
-@dataclass(frozen=True, eq=False)
-class DegreeGraph:
-    adj: Adjacency
-    coordinates: Tensor  # [entries, 2]: 1 / sqrt(degree) of target and source
-
-
-def degree_graph(edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> DegreeGraph:
+def degrees(
+    edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None
+) -> tuple[Adjacency, Tensor]:
+    """The graph with self-loops, and 1 / sqrt(degree) of target and source. -> adjacency, [entries, 2]"""
     adj = adjacency(edge_index, num_nodes)
     root = adj.degree.to(torch.get_default_dtype()).rsqrt()
-    return DegreeGraph(adj, torch.stack([root[adj.row], root[adj.col]], dim=1))
+    return adj, torch.stack([root[adj.row], root[adj.col]], dim=1)
 
 
 class MoNet(Baseline):
@@ -325,16 +321,16 @@ class MoNet(Baseline):
     u_ij = (1 / sqrt(deg i), 1 / sqrt(deg j)). The degree stands for the graph; edge weights are not read."""
 
     usual: ClassVar = {"hidden": 16, "kernels": 3, "dropout": 0.5}
-    graph = staticmethod(degree_graph)
+    graph = staticmethod(degrees)
 
     def make(self, features: int, classes: int, s: Any) -> None:
         widths = pairwise([features, s.hidden, classes])
         self.convs = nn.ModuleList(GaussianConvolution(*width, s.kernels) for width in widths)
         self.places = nn.ModuleList(nn.Sequential(nn.Linear(2, 2), nn.Tanh()) for _ in range(2))
 
-    def layer(self, k: int, x: Tensor, graph: DegreeGraph) -> Tensor:
-        place = self.places[k](graph.coordinates)
-        return self.convs[k](self.drop(x), graph.adj, place)
+    def layer(self, k: int, x: Tensor, graph: tuple[Adjacency, Tensor]) -> Tensor:
+        adj, coordinates = graph
+        return self.convs[k](self.drop(x), adj, self.places[k](coordinates))
 
 
 class SGC(Baseline):

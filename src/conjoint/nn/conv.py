@@ -20,6 +20,7 @@ from .model import Recent
 Strategy = Literal["implicit", "explicit", "structural"]
 STRATEGIES = ("implicit", "explicit", "structural")
 Dropout = tuple[float, Tensor]  # share and seed
+Ends = tuple[Tensor, Tensor | None]  # of sources and of targets
 
 
 class CATConv(MessagePassing):
@@ -155,7 +156,7 @@ class CATConv(MessagePassing):
 
     def forward(
         self,
-        x: Tensor | tuple[Tensor, Tensor | None],
+        x: Tensor | Ends,
         edge_index: Tensor | Adjacency,
         edge_attr: OptTensor = None,
         size: Size = None,
@@ -186,7 +187,7 @@ class CATConv(MessagePassing):
         adj = self._graph(edge_index, x_src, x_dst, size)
 
         # 2. What is known of an entry beside the features of its two ends.
-        structure = self._structure(adj, x_src, x_dst, score, n_id)  # C_ij: [entries] or [entries, heads]
+        structure = self._structure(adj, (x_src, x_dst), score, n_id)  # C_ij: [entries] or [entries, heads]
         edge_logit = self._edge_logit(adj, edge_attr)  # <W_e e_ij, att_edge>: [entries, heads]
 
         # 3. Attention (Eq. 4-8), and the weighted sum over the neighbours (Eq. 9). -> [targets, heads, out]
@@ -262,13 +263,9 @@ class CATConv(MessagePassing):
     # Step 2.
 
     def _structure(
-        self,
-        adj: Adjacency,
-        x_src: Tensor,
-        x_dst: Tensor | None,
-        score: Tensor | Structure | None,
-        n_id: Tensor | None,
+        self, adj: Adjacency, ends: Ends, score: Tensor | Structure | None, n_id: Tensor | None
     ) -> Structure | None:
+        x_src, x_dst = ends
         if score is not None and self.strategy == "implicit" and self.mix_logit is None:
             raise InputError(
                 "score: the implicit strategy mixes it in with r_f and r_s, which a layer without an "
@@ -293,9 +290,7 @@ class CATConv(MessagePassing):
                 raise InputError("edge_attr: given, but the layer was made without edge_dim; pass edge_dim=")
             return None
         if edge_attr is None:
-            raise InputError(
-                "edge_attr: missing; the layer was made with edge_dim, so every edge needs features"
-            )
+            raise InputError("edge_attr: missing; the layer was made with edge_dim, so edges need features")
         edge_attr = edge_attr.view(-1, 1) if edge_attr.dim() == 1 else edge_attr
         weight = self.lin_edge.weight.view(self.heads, self.out_channels, -1)
         if edge_attr.shape != (adj.num_edges, weight.size(2)):
@@ -308,9 +303,7 @@ class CATConv(MessagePassing):
 
     # Step 3.
 
-    def _projected(
-        self, x_src: Tensor, x_dst: Tensor | None, x_dropout: Dropout | None
-    ) -> tuple[Tensor, Tensor | None]:
+    def _projected(self, x_src: Tensor, x_dst: Tensor | None, x_dropout: Dropout | None) -> Ends:
         """W x of sources and targets: one tensor where they are nodes of one kind. [nodes, heads, out]"""
         shape = (-1, self.heads, self.out_channels)
         h_src = _project(self.lin or self.lin_src, x_src, x_dropout).view(shape)
