@@ -13,7 +13,7 @@ from conjoint.errors import InputError
 from conjoint.graph.sparse import to_csr
 from conjoint.nn import baselines as base
 from conjoint.nn import ops
-from conjoint.nn.baselines import ARMAConvolution, GaussianConvolution, PersonalizedPropagation, symmetric
+from conjoint.nn.baselines import ARMAConvolution, GaussianConvolution, symmetric
 from conjoint.nn.layers import dropped, project
 from conjoint.nn.model import NodeModel
 from conjoint.nn.ops import draw_seed
@@ -171,18 +171,18 @@ def test_sgc_is_sg_conv(x: Tensor, edge_index: Tensor) -> None:
 
 
 def test_appnp_spreads_as_pyg_does(x: Tensor, edge_index: Tensor) -> None:
-    ours = PersonalizedPropagation(7, 0.2, edge_dropout=0.5).eval()
+    ours = base.APPNP(FEATURES, CLASSES, steps=7, alpha=0.2).eval()
     expected = pyg.APPNP(7, 0.2)(x, edge_index)
-    torch.testing.assert_close(ours(x, symmetric(edge_index, NODES)), expected)
+    torch.testing.assert_close(ours.propagated(x, symmetric(edge_index, NODES)), expected)
 
 
 def test_appnp_drops_edges_with_the_right_mean(x: Tensor, edge_index: Tensor) -> None:
-    ours = PersonalizedPropagation(1, 0.2, edge_dropout=0.5).train()
+    ours = base.APPNP(FEATURES, CLASSES, steps=1, alpha=0.2).train()
     graph = symmetric(edge_index, NODES)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        mean = torch.stack([ours(x, graph) for _ in range(2000)]).mean(dim=0)
-    torch.testing.assert_close(mean, ours.eval()(x, graph), atol=0.05, rtol=0)
+        mean = torch.stack([ours.propagated(x, graph) for _ in range(2000)]).mean(dim=0)
+    torch.testing.assert_close(mean, ours.eval().propagated(x, graph), atol=0.05, rtol=0)
 
 
 def test_sage_is_two_sage_convs(x: Tensor, edge_index: Tensor) -> None:

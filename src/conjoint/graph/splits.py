@@ -65,41 +65,33 @@ def build_split(
     """
     given = {"train": train, "validation": val, "test": test}
     parts = {part: np.sort(np.asarray(index).astype(np.int64)).reshape(-1) for part, index in given.items()}
-    notes = []
+    notes, where = [], f"split {name!r}"
     for part, index in parts.items():
         if len(index) == 0:
-            raise InputError(
-                f"split {name!r} has no {part} nodes; give it more labelled nodes or smaller sizes"
-            )
+            raise InputError(f"{where} has no {part} nodes; give it more labelled nodes or smaller sizes")
         if index.min() < 0 or index.max() >= len(labels):
-            raise InputError(
-                f"split {name!r}: a {part} index lies outside 0..{len(labels) - 1}; wrong graph?"
-            )
+            raise InputError(f"{where}: a {part} index lies outside 0..{len(labels) - 1}; wrong graph?")
         if len(np.unique(index)) != len(index):
-            raise InputError(f"split {name!r} lists a {part} node twice; remove the repetition")
+            raise InputError(f"{where} lists a {part} node twice; remove the repetition")
         unlabelled = int((labels[index] < 0).sum())
         if unlabelled:
-            raise InputError(
-                f"split {name!r}: {count(unlabelled, part + ' node')} without a label; drop them"
-            )
+            raise InputError(f"{where}: {count(unlabelled, part + ' node')} without a label; drop them")
     for one, other in (("train", "validation"), ("train", "test"), ("validation", "test")):
         shared = len(np.intersect1d(parts[one], parts[other]))
         if shared and overlap_is_known and one != "train":
             notes.append(f"{count(shared, 'node')} in both {one} and {other}, as published")
         elif shared:
-            raise InputError(
-                f"split {name!r}: {count(shared, 'node')} in both {one} and {other}; parts must differ"
-            )
+            raise InputError(f"{where}: {count(shared, 'node')} in both {one} and {other}; parts must differ")
     trained = np.unique(labels[parts["train"]])
     if len(trained) < 2:
-        raise InputError(f"split {name!r} trains on one class only; a classifier needs two or more")
+        raise InputError(f"{where} trains on one class only; a classifier needs two or more")
     for part in ("validation", "test"):
         unseen = np.setdiff1d(labels[parts[part]], trained)
         if len(unseen):
             some = ", ".join(map(str, unseen[:5])) + (", ..." if len(unseen) > 5 else "")
             notes.append(f"{count(len(unseen), part + ' class')} never seen in training: {some}")
-    train_t, val_t, test_t = (torch.from_numpy(index) for index in parts.values())
-    return Split(train_t, val_t, name, seed, tuple(notes), test_t)
+    chosen = [torch.from_numpy(index) for index in parts.values()]
+    return Split(chosen[0], chosen[1], name, seed, tuple(notes), chosen[2])
 
 
 def per_class(

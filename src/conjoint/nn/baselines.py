@@ -111,17 +111,6 @@ class Isomorphism(pyg.GINConv):
     propagate = weighted_sum
 
 
-class PersonalizedPropagation(pyg.APPNP):
-    """APPNP's power iteration on a graph that is normalised already; drops entries anew in every step."""
-
-    def __init__(self, steps: int, alpha: float, edge_dropout: float = 0.0) -> None:
-        super().__init__(K=steps, alpha=alpha, normalize=False)
-        self.edge_dropout = edge_dropout
-
-    def propagate(self, edge_index: WeightedGraph, size: Any = None, **tensors: Any) -> Tensor:
-        return edge_index.gather(tensors["x"], self.edge_dropout if self.training else 0.0)
-
-
 class ARMAConvolution(pyg.ARMAConv):
     """X_{t+1} = act(S X_t W + dropout(X_0) V + b), averaged over stacks, which are columns side by side."""
 
@@ -362,15 +351,22 @@ class APPNP(Baseline):
             raise InputError(f"alpha={s.alpha!r}: the probability to restart; choose 0 < alpha <= 1")
         self.first = FeatureLinear(features, s.hidden)
         self.second = FeatureLinear(s.hidden, classes)
-        self.propagation = PersonalizedPropagation(s.steps, s.alpha, s.edge_dropout)
 
     def embed(self, x: Tensor, graph: WeightedGraph) -> Tensor:
         """The hidden units after propagation: without dropout the logits are a linear map of these."""
-        return self.propagation(self.first(self.drop(x)).relu(), graph)
+        return self.propagated(self.first(self.drop(x)).relu(), graph)
 
     def forward(self, x: Tensor, graph: WeightedGraph) -> Tensor:
         hidden = self.first(self.drop(x)).relu()
-        return self.propagation(self.second(self.drop(hidden)), graph)
+        return self.propagated(self.second(self.drop(hidden)), graph)
+
+    def propagated(self, start: Tensor, graph: WeightedGraph) -> Tensor:
+        """H <- (1 - alpha) S H + alpha H_0; entries are dropped anew in every step."""
+        s, out = self.settings, start
+        for _ in range(s.steps):
+            step = graph.gather(out, s.edge_dropout if self.training else 0.0)
+            out = step * (1.0 - s.alpha) + s.alpha * start
+        return out
 
 
 @dataclass(frozen=True, eq=False)
