@@ -59,7 +59,7 @@ def scaled(graph: sp.csr_array, degree: Floats) -> sp.csr_array:
 
 
 def normalised(graph: sp.csr_array) -> sp.csr_array:
-    """S of a graph in which every node has an edge: `scaled` with one rounding per entry in place of two."""
+    """S of a graph in which every node has an edge, as `scaled` but with other last bits."""
     degree = np.diff(graph.indptr)
     root = np.sqrt(degree).astype(np.float32)
     values = graph.data / (np.repeat(root, degree) * root[graph.indices])
