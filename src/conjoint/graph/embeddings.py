@@ -163,7 +163,7 @@ def spectral_features(edge_index: Tensor, num_nodes: int, k: int, seed: int = 0)
     row, col = edge_index.cpu().numpy()
     graph = sp.csr_array((np.ones(len(row), dtype=np.float32), (row, col)), shape=(num_nodes, num_nodes))
     degree = graph.sum(axis=1)
-    vectors = randomized_svd(scaled(graph, degree), k, n_iter=4, random_state=seed)[0]
+    vectors = randomized_svd(scaled(graph, np.maximum(degree, 1)), k, n_iter=4, random_state=seed)[0]
     vectors[degree == 0] = 0
     return F.normalize(_tensor(vectors), dim=1)
 
