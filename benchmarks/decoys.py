@@ -7,7 +7,7 @@ import argparse
 
 from conjoint.data import load_graph
 from conjoint.graph import decoys
-from conjoint.graph.smoothing import reduced_features
+from conjoint.graph.proximity import reduced_features
 from conjoint.graph.sparse import row_normalise
 from research.damage import changed
 

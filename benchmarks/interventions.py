@@ -78,7 +78,7 @@ def step_of(model: NodeModel, inputs: Batch, train: torch.Tensor, field: str) ->
     def step() -> None:
         model.train()
         optimizer.zero_grad(set_to_none=True)
-        logits, penalty = model.predict_and_penalise(batch.x, batch.graph, whole)
+        (logits,), penalty = model.predict_often(batch.x, batch.graph, whole)
         logits = logits if batch.pick is None else logits[batch.pick]
         (F.cross_entropy(logits, batch.labels) + 0.01 * penalty).backward()
         optimizer.step()

@@ -13,7 +13,7 @@ from conjoint.graph.sparse import rows
 from conjoint.nn import ops
 from conjoint.nn.cat import CAT
 from conjoint.nn.interventions import Intervention, MatrixFactorization, SelfExpression
-from conjoint.nn.randomness import draw_seed
+from conjoint.nn.ops import draw_seed
 from conjoint.threads import steady_products
 
 from .graphs import Case
@@ -100,10 +100,10 @@ def ours(case: Case, kind: str = "mf", *, field: bool = False) -> Step:
         with steady_products(nodes):  # as `fit` does it
             optimizer.zero_grad(set_to_none=True)
             if cut is None:
-                logits, penalty = model.predict_and_penalise(x, whole)
+                (logits,), penalty = model.predict_often(x, whole)
                 logits = logits[case.train]
             else:
-                logits, penalty = model.predict_and_penalise(x, cut, whole)
+                (logits,), penalty = model.predict_often(x, cut, whole)
             (F.cross_entropy(logits, labels) + 0.01 * penalty).backward()
             optimizer.step()
 

@@ -10,7 +10,7 @@ Array = NDArray[np.float64]
 
 
 def neighbourhood(edge_index: NDArray[np.int64], num_nodes: int) -> Array:
-    """mask[i, j] = 1 if i listens to j; every node listens to itself. (no parallel edges)"""
+    """mask[i, j] = 1 if j is a source of i; every node is its own. (no parallel edges)"""
     mask = np.zeros((num_nodes, num_nodes))
     mask[edge_index[1], edge_index[0]] = 1.0
     np.fill_diagonal(mask, 1.0)

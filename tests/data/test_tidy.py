@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conjoint.graph.edges import tidy_edges
+from conjoint.graph.adjacency import tidy_edges
 from conjoint.graph.sparse import SPARSE_BELOW, pack_features
 
 edge_lists = st.lists(

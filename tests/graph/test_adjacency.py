@@ -1,4 +1,4 @@
-"""Edges sorted by listener: order, self-loops, parallel edges, bad ids."""
+"""Edges sorted by target: order, self-loops, parallel edges, bad ids."""
 
 import copy
 import pickle
@@ -17,7 +17,7 @@ def pairs(adj: Adjacency) -> set[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_node_listens_to_itself_once(name: str) -> None:
+def test_every_node_has_one_self_loop(name: str) -> None:
     edges, n = ALL[name]
     adj = adjacency(edges, n)
     assert int((adj.row == adj.col).sum()) == n

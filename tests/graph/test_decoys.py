@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from conjoint.graph import decoys
-from conjoint.graph.smoothing import reduced_features
+from conjoint.graph.proximity import reduced_features
 
 NODES, GROUPS, FEATURES = 600, 4, 40
 

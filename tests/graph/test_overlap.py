@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from conjoint import InputError
+from conjoint.errors import InputError
 from conjoint.graph import overlap
+from conjoint.graph.overlap import alike, edge_jaccard
+from conjoint.graph.sparse import to_csr
 from graphs import ALL, KITE, random_graph
 
 
@@ -65,7 +67,7 @@ def test_hubs_are_sampled_without_bias(kind: str) -> None:
 def test_a_hub_costs_no_more_than_its_sample() -> None:
     edges = torch.stack([torch.zeros(5000).long(), torch.arange(1, 5001)])
     kept, limit = overlap._smallest(
-        overlap.with_loops(edges, 5001), np.random.default_rng(0).random(5001), 100
+        overlap.matrix_of(edges, 5001), np.random.default_rng(0).random(5001), 100
     )
     assert int(np.diff(kept.indptr).max()) == 100
     assert 0.01 < limit[0] < 0.04 and bool((limit[1:] == 2.0).all())
@@ -74,3 +76,28 @@ def test_a_hub_costs_no_more_than_its_sample() -> None:
 def test_bad_arguments_are_named() -> None:
     with pytest.raises(InputError, match="cap=0"):
         overlap.jaccard(*KITE, KITE[0], cap=0)
+
+
+def words() -> torch.Tensor:
+    rng = np.random.default_rng(2)
+    return torch.from_numpy((rng.random((30, 12)) * (rng.random((30, 12)) < 0.3)).astype(np.float32))
+
+
+def test_the_similarity_is_that_of_the_sets_of_words() -> None:
+    x = words()
+    x[0] = 0.0
+    edges = torch.from_numpy(np.random.default_rng(3).integers(0, 30, (2, 200)))
+    sets = [set(np.flatnonzero(row)) for row in x.numpy()]
+    expected = [len(sets[i] & sets[j]) / max(len(sets[i] | sets[j]), 1) for i, j in edges.t().tolist()]
+    torch.testing.assert_close(edge_jaccard(x, edges), torch.tensor(expected))
+    torch.testing.assert_close(edge_jaccard(to_csr(x.numpy()), edges), torch.tensor(expected))
+    assert torch.equal(alike(x, edges, 0.2), torch.tensor(expected) >= 0.2)
+
+
+def test_a_graph_without_edges_has_no_similarities() -> None:
+    assert edge_jaccard(words(), torch.zeros(2, 0, dtype=torch.long)).shape == (0,)
+
+
+def test_features_without_a_zero_are_refused() -> None:
+    with pytest.raises(InputError, match="none is zero"):
+        alike(torch.ones(4, 3), torch.tensor([[0], [1]]), 0.01)

@@ -1,16 +1,19 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 import conjoint
 from conjoint import kernels
+from conjoint.graph.adjacency import Adjacency
 from conjoint.kernels import build
 from conjoint.nn import ops
-from kernel_cases import random_graph
+from kernel_cases import numbers, outcome, random_graph
 
 SOURCE = Path(conjoint.__file__).resolve().parent.parent
 
@@ -74,3 +77,98 @@ def test_a_second_derivative_is_refused() -> None:
     (grad,) = torch.autograd.grad(ops.edge_dot(adj, v, v).square().sum(), v, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         grad.sum().backward()
+
+
+# torch's own tracer of autograd functions trips over torch's own notice.
+pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+
+SEED = torch.tensor([42])
+ADJ = random_graph(50, 200, 0)
+
+
+@pytest.fixture(autouse=True)
+def fresh_compiler() -> Iterator[None]:
+    yield
+    torch.compiler.reset()
+
+
+def _structure(adj: Adjacency) -> Callable[..., Tensor]:
+    def run(v: Tensor) -> Tensor:
+        score, total = ops.edge_dot(adj, v, v), ops.edge_total(adj, v)
+        return ops.edge_softmax(adj, score.unsqueeze(1)) * total + ops.spread(adj, v).sum()
+
+    return run
+
+
+def _attention(adj: Adjacency) -> Callable[..., Tensor]:
+    def run(x: Tensor, att: Tensor, mix: Tensor, eps: Tensor, structure: Tensor) -> Tensor:
+        a_src, a_dst = ops.head_dots(x, att[0], att[1])
+        alpha, _ = ops.attention(adj, a_src, a_dst, None, structure, mix, 0.2)
+        return ops.activate_and_drop(ops.aggregate(adj, alpha, x, eps, 0.4, SEED), "elu", 0.5, SEED)
+
+    return run
+
+
+def _layer(adj: Adjacency) -> Callable[..., Tensor]:
+    def run(v: Tensor, h: Tensor, att: Tensor, mix: Tensor, eps: Tensor) -> Tensor:
+        score, structure = ops.factor_attention(adj, v)
+        loss = ops.factor_loss(adj, v, score) + ops.expression_loss(adj, v)
+        parts = (h, att[0], att[1], None, structure, mix, eps)
+        return ops.attend(adj, *parts, 0.2, 0.4, SEED, merge=True) + loss
+
+    return run
+
+
+def _neighbours_first(adj: Adjacency) -> Callable[..., Tensor]:
+    def run(alpha: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+        return ops.aggregate_and_project(adj, alpha, x, weight, None, 0.4, SEED)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "step, shapes",
+    [
+        (_structure(ADJ), [(50, 4)]),
+        (_attention(ADJ), [(50, 4, 8), (2, 4, 8), (4, 2), (4,), (ADJ.num_entries, 1)]),
+        (_layer(ADJ), [(50, 4), (50, 4, 8), (2, 4, 8), (4, 2), (4,)]),
+        (_neighbours_first(ADJ), [(ADJ.num_entries, 4), (50, 1, 3), (4, 8, 3)]),
+    ],
+    ids=["structure", "attention", "layer", "neighbours first"],
+)
+def test_whole_graph_without_breaks(step: Callable[..., Tensor], shapes: list[tuple[int, ...]]) -> None:
+    inputs = [numbers(*shape, seed=place) for place, shape in enumerate(shapes)]
+    eager = outcome(step, inputs, fast=True)
+    compiled = outcome(torch.compile(step, backend="aot_eager", fullgraph=True), inputs, fast=True)
+    for found, wanted in zip(compiled, eager, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
+def test_a_graph_that_nothing_was_derived_from() -> None:
+    """What the adjacency makes when asked, its transpose, breaks the graph in two once; no more than that."""
+    h, att = numbers(50, 4, 8, seed=0), numbers(2, 4, 8, seed=1)
+
+    def step(adj: Adjacency, h: Tensor, att: Tensor) -> Tensor:
+        return ops.attend(adj, h, att[0], att[1], None, None, None, None, 0.2)
+
+    compiled = torch.compile(step, backend="aot_eager")
+    fresh = random_graph(50, 200, 0)
+    found = outcome(lambda *inputs: compiled(fresh, *inputs), [h, att], fast=True)
+    wanted = outcome(lambda *inputs: step(ADJ, *inputs), [h, att], fast=True)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_the_operation_is_registered_with_torch() -> None:
+    """opcheck: its schema, fake shapes and eager behaviour agree, with a structure and without."""
+    v, out = numbers(50, 4, seed=0), numbers(ADJ.num_entries, seed=1)
+    check, f64 = torch.library.opcheck, torch.float64
+    run = torch.ops.conjoint.run.default
+    check(run, ("edge_dot", f64, 0, "ttiittw", [ADJ.rowptr, ADJ.col, v, v], [50, 4], [], [out]))
+    alpha, x, out = numbers(ADJ.num_entries, 2, seed=1), numbers(50, 2, 3, seed=2), numbers(50, 2, 3, seed=3)
+    tensors, sizes = [ADJ.rowptr, ADJ.col, alpha, x, SEED], [50, 50, 2, 2, 3, 0, 2**31]
+    check(run, ("aggregate", f64, 17, "ttnnniiiiiittntifw", tensors, sizes, [2.0], [out]))
+    expected = ops.aggregate(ADJ, alpha, x, None, 0.5, SEED)
+    run("aggregate", f64, 17, "ttnnniiiiiittntifw", tensors, sizes, [2.0], [out])
+    assert torch.equal(out, expected)

@@ -29,7 +29,7 @@ def _attend(adj: Adjacency) -> Callable[..., tuple[Tensor, ...]]:
         score, total = ops.edge_dot(adj, v[: adj.num_dst], v), ops.edge_total(adj, v)
         a_src, a_dst = ops.head_dots(x, att[0], att[1])
         structure = ops.edge_softmax(adj, score.unsqueeze(1))
-        alpha, _ = ops.attention(adj, a_src, a_dst[: adj.num_dst], None, structure, mix, 0.2, False)
+        alpha, _ = ops.attention(adj, a_src, a_dst[: adj.num_dst], None, structure, mix, 0.2)
         out = ops.aggregate(adj, alpha, x, eps, 0.4, SEED)
         return ops.activate_and_drop(out, "elu", 0.5, SEED), total, ops.spread(adj, v[: adj.num_dst])
 

@@ -11,18 +11,12 @@ from torch_geometric import nn as pyg
 
 from conjoint.errors import InputError
 from conjoint.graph.sparse import to_csr
+from conjoint.nn import baselines as base
 from conjoint.nn import ops
-from conjoint.nn.baselines import networks as base
-from conjoint.nn.baselines.layers import (
-    ARMAConvolution,
-    GaussianConvolution,
-    PersonalizedPropagation,
-    dropped,
-    project,
-    symmetric,
-)
+from conjoint.nn.baselines import ARMAConvolution, GaussianConvolution, symmetric
+from conjoint.nn.layers import dropped, project
 from conjoint.nn.model import NodeModel
-from conjoint.nn.randomness import draw_seed
+from conjoint.nn.ops import draw_seed
 
 NODES, FEATURES, CLASSES = 12, 9, 3
 
@@ -177,18 +171,18 @@ def test_sgc_is_sg_conv(x: Tensor, edge_index: Tensor) -> None:
 
 
 def test_appnp_spreads_as_pyg_does(x: Tensor, edge_index: Tensor) -> None:
-    ours = PersonalizedPropagation(7, 0.2, edge_dropout=0.5).eval()
+    ours = base.APPNP(FEATURES, CLASSES, steps=7, alpha=0.2).eval()
     expected = pyg.APPNP(7, 0.2)(x, edge_index)
-    torch.testing.assert_close(ours(x, symmetric(edge_index, NODES)), expected)
+    torch.testing.assert_close(ours.propagated(x, symmetric(edge_index, NODES)), expected)
 
 
 def test_appnp_drops_edges_with_the_right_mean(x: Tensor, edge_index: Tensor) -> None:
-    ours = PersonalizedPropagation(1, 0.2, edge_dropout=0.5).train()
+    ours = base.APPNP(FEATURES, CLASSES, steps=1, alpha=0.2).train()
     graph = symmetric(edge_index, NODES)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        mean = torch.stack([ours(x, graph) for _ in range(2000)]).mean(dim=0)
-    torch.testing.assert_close(mean, ours.eval()(x, graph), atol=0.05, rtol=0)
+        mean = torch.stack([ours.propagated(x, graph) for _ in range(2000)]).mean(dim=0)
+    torch.testing.assert_close(mean, ours.eval().propagated(x, graph), atol=0.05, rtol=0)
 
 
 def test_sage_is_two_sage_convs(x: Tensor, edge_index: Tensor) -> None:
@@ -243,16 +237,16 @@ def test_monet_weighs_neighbours_by_scaled_gaussians(x: Tensor, edge_index: Tens
     conv = GaussianConvolution(FEATURES, 4, kernels=3)
     torch.nn.init.uniform_(conv.sigma, 0.5, 1.5)
     graph = base.MoNet(FEATURES, CLASSES).prepare(edge_index, NODES)
-    listens = torch.eye(NODES)
-    listens[edge_index[1], edge_index[0]] = 1.0
-    root = listens.sum(dim=1).rsqrt()
+    linked = torch.eye(NODES)
+    linked[edge_index[1], edge_index[0]] = 1.0
+    root = linked.sum(dim=1).rsqrt()
     expected = torch.zeros(NODES, 4)
     for k, weight in enumerate(conv.g.view(FEATURES, 3, 4).unbind(1)):
         (mu_i, mu_j), (sigma_i, sigma_j) = conv.mu[k], conv.sigma[k]
         of_i, of_j = ((root - mu_i) / sigma_i).square(), ((root - mu_j) / sigma_j).square()
-        gaussian = listens * (-0.5 * (of_i[:, None] + of_j[None, :])).exp()
+        gaussian = linked * (-0.5 * (of_i[:, None] + of_j[None, :])).exp()
         expected = expected + gaussian / gaussian.sum(dim=1, keepdim=True) @ x @ weight
-    torch.testing.assert_close(conv(x, graph.adj, graph.coordinates), expected)
+    torch.testing.assert_close(conv(x, *graph), expected)
 
 
 @pytest.mark.parametrize(

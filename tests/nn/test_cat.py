@@ -45,7 +45,7 @@ def make(**options: object) -> CAT:
 @pytest.mark.parametrize("strategy", ["implicit", "explicit", "structural"])
 def test_every_parameter_gets_a_gradient(layers: int, strategy: str) -> None:
     model = make(num_layers=layers, strategy=strategy, residual=True, norm="batch", bias="all")
-    logits, penalty = model.predict_and_penalise(X, model.prepare(EDGES, N))
+    (logits,), penalty = model.predict_often(X, model.prepare(EDGES, N))
     (logits.square().mean() + penalty).backward()
     assert logits.shape == (N, 3)
     assert all(p.grad is not None and bool(torch.isfinite(p.grad).all()) for p in model.parameters())
@@ -60,7 +60,7 @@ def test_scores_are_computed_once_per_step() -> None:
             return super().score(adj, x, n_id)
 
     model = make(intervention=Counting(), num_layers=3)
-    model.predict_and_penalise(X, model.prepare(EDGES, N))
+    model.predict_often(X, model.prepare(EDGES, N))
     assert len(calls) == 1
 
 

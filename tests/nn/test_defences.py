@@ -7,9 +7,9 @@ from torch import Tensor
 
 from conjoint.errors import InputError
 from conjoint.graph.graph import Graph
-from conjoint.graph.pruning import edge_jaccard
+from conjoint.graph.overlap import edge_jaccard
 from conjoint.nn import zoo
-from conjoint.nn.baselines.networks import GCNSVD, low_rank_graph
+from conjoint.nn.baselines import GCNSVD, low_rank_graph
 
 NODES = 24
 

@@ -116,7 +116,7 @@ def test_constant_scores_every_edge_alike() -> None:
 
 def test_fifteen_lines_make_a_new_intervention() -> None:
     class DegreeAgreement(Intervention):
-        """Nodes of like degree listen to each other."""
+        """Nodes of like degree attend to each other."""
 
         def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
             degree = adj.degree.double().log()

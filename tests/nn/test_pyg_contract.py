@@ -78,7 +78,7 @@ def test_empty_edge_set_and_isolated_nodes() -> None:
     out.sum().backward()
 
 
-def test_no_self_loops_leaves_unheard_nodes_with_their_self_term_alone() -> None:
+def test_no_self_loops_leaves_nodes_without_sources_with_their_self_term_alone() -> None:
     edges, n = KITE
     conv = CATConv(10, 6, 2, add_self_loops=False, self_term=False, bias=False)
     assert bool((conv(X[:n], edges)[4] == 0).all())

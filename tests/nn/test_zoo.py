@@ -46,7 +46,7 @@ def test_every_model_trains_a_step_on_its_input(name: str, sparse: bool, data: D
     assert x.size(1) == FEATURES + (4 if name in EMBEDDED else 0)
     model = build(name, x.size(1), **settings)
     graph = model.prepare(data.edge_index, NODES)
-    logits, penalty = model.predict_and_penalise(x, graph)
+    (logits,), penalty = model.predict_often(x, graph)
     (torch.nn.functional.cross_entropy(logits, data.y) + 0.01 * penalty).backward()
     assert logits.shape == (NODES, CLASSES)
     for key, parameter in model.named_parameters():
@@ -163,7 +163,7 @@ def test_a_plus_joins_interventions(data: Data) -> None:
     assert model.intervention.names == ["smooth", "mf"]
     assert model.intervention.each[1].factors.shape == (NODES, 3)
     graph = model.prepare(data.edge_index, NODES)
-    logits, penalty = model.predict_and_penalise(data.x, graph)
+    (logits,), penalty = model.predict_often(data.x, graph)
     assert logits.shape == (NODES, CLASSES) and float(penalty.detach()) > 0.0
     assert set(zoo.settings_of("cat-i-fs+zero")) == set(zoo.settings_of("gat-self"))
     with pytest.raises(InputError, match="intervention 'smoth' is not known"):

@@ -160,7 +160,7 @@ def test_a_sampled_step_holds_the_labelled_nodes_and_as_many_others() -> None:
     model, split = small_cat(), small_split()
     inputs = whole_graph(model, small_data(), config)
     batch = with_unlabelled(inputs, split.train, model, config)
-    assert batch.graph.num_targets == split.train.numel() + 7
+    assert batch.graph.layers[-1].num_dst == split.train.numel() + 7
     assert batch.pick is not None
     assert torch.equal(batch.graph.n_id[batch.pick], split.train)
     assert torch.equal(batch.labels, inputs.labels[split.train])

@@ -14,7 +14,7 @@ from sklearn.utils import check_consistent_length
 
 from ..errors import InputError
 from ..graph.graph import Graph
-from ..graph.smoothing import smoothed_features
+from ..graph.proximity import smoothed_features
 from .base import OF_TRAINING, Answers, GraphEstimator
 from .labels import Codes, encode, labelled
 

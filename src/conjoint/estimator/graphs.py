@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
 from ..errors import InputError
-from ..graph.edges import tidy_edges
+from ..graph.adjacency import tidy_edges
 from ..graph.graph import Graph
 from ..graph.sparse import is_sparse, to_csr, to_scipy
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .smoothing import smooth
+from .proximity import smooth
 
 Numbers = npt.NDArray[np.float32]
 

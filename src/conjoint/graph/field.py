@@ -25,10 +25,6 @@ class Field:
     layers: tuple[Adjacency, ...]
 
     @property
-    def num_targets(self) -> int:
-        return self.layers[-1].num_dst
-
-    @property
     def num_entries(self) -> int:
         return sum(layer.num_entries for layer in self.layers)
 
@@ -66,10 +62,6 @@ def _entries_of(whole: Adjacency, nodes: Tensor) -> Tensor:
 def _prefix(rowptr: Tensor, col: Tensor, log_weight: Tensor | None, num_dst: int, num_src: int) -> Adjacency:
     rowptr = rowptr[: num_dst + 1]
     count = int(rowptr[-1])
-    return Adjacency(
-        rowptr=rowptr,
-        col=col[:count],
-        perm=torch.arange(count, device=col.device),
-        num_src=num_src,
-        log_weight=None if log_weight is None else log_weight[:count],
-    )
+    log_weight = None if log_weight is None else log_weight[:count]
+    perm = torch.arange(count, device=col.device)
+    return Adjacency(rowptr, col[:count], perm, num_src, log_weight=log_weight)

@@ -14,12 +14,11 @@ from torch import Tensor
 
 from ..errors import InputError
 from ..text import count
-from .adjacency import Adjacency, adjacency
-from .edges import tidy_edges
+from .adjacency import Adjacency, adjacency, tidy_edges
+from .embeddings import structural_features
 from .mapped import Mapped, gather
 from .sparse import SparseChoice, pack_features, row_normalise, rows, stored, to_csr, to_scipy
 from .splits import Split, build_split, named_split
-from .structural import structural_features
 
 Array = npt.NDArray[Any]
 Made = TypeVar("Made")
@@ -165,11 +164,12 @@ class Graph:
         if self.given_x is None or isinstance(self.given_x, Tensor):
             return self.has_features and bool((stored(self.x) < 0).any())
         step = max(1, (1 << 23) // max(1, self.num_features))
-        found = False
         for start in range(0, self.num_nodes, step):
-            found = found or bool((self.given_x[start : start + step] < 0).any())
+            found = bool((self.given_x[start : start + step] < 0).any())
             self.release()
-        return found
+            if found:
+                return True
+        return False
 
     def normalises(self, rule: str) -> bool:
         """Whether rows are divided by their sum under `TrainConfig.row_normalise`."""
@@ -187,10 +187,7 @@ class Graph:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over features (dense or sparse alike), edges, weights, labels, ids and class names.
-
-        That of a folder was taken when the folder was made.
-        """
+        """SHA-256 over features (dense or sparse alike), edges, weights, labels, ids and class names."""
         if self.given_fingerprint is not None:
             return self.given_fingerprint
         digest = hashlib.sha256()
@@ -202,9 +199,8 @@ class Graph:
         if self.has_features:
             x = to_csr(to_scipy(self.x))  # one form for both layouts: sorted, without stored zeros
             add("size", np.array(x.shape))
-            add("crow", x.crow_indices().numpy())
-            add("col", x.col_indices().numpy())
-            add("values", x.values().numpy())
+            for name, part in (("crow", x.crow_indices()), ("col", x.col_indices()), ("values", x.values())):
+                add(name, part.numpy())
         add("edge_index", self.edge_index.cpu().numpy())
         if self.edge_weight is not None:
             add("edge_weight", self.edge_weight.cpu().numpy())
@@ -269,8 +265,8 @@ def build_graph(
 
     `x` is an array, a SciPy matrix or a tensor; `parts` are further arguments of `Graph`.
     """
-    told = list(notes)
-    edge_index, edge_weight = tidy_edges(source, target, len(labels), weight, told)
+    notes = list(notes)
+    edge_index, edge_weight = tidy_edges(source, target, len(labels), weight, notes)
     if edge_index.size(1) == 0:
         raise InputError(f"{name} has no edges between different nodes; attention needs some")
     return Graph(
@@ -279,16 +275,13 @@ def build_graph(
         edges=edge_index,
         edge_weight=edge_weight,
         name=name,
-        notes=told,
+        notes=notes,
         **parts,
     )
 
 
 def as_graph(given: Any) -> Graph:
-    """A `Graph` as it is, or one made from PyG's `Data`, whose edges are taken as they are.
-
-    Masks for training, validation and test become the splits "given" and "public".
-    """
+    """A `Graph` as it is, or one made from PyG's `Data`, its edges as they are, its masks as known splits."""
     if isinstance(given, Graph):
         return given
     edges = getattr(given, "edge_index", None)

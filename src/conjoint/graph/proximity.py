@@ -1,7 +1,7 @@
-"""How close two nodes stand in the graph, as vectors whose cosine says so. O(|E| columns), never N x N.
+"""Vectors of nodes whose cosine says how close two nodes are, by the edges alone or by smoothed features.
 
-All of it looks at the undirected simple graph with one loop per node, S = D^-1/2 (A + I) D^-1/2. Every
-function is deterministic in its arguments.
+All of it takes O(|E| columns), never N x N, and is deterministic in its arguments.
+S = D^-1/2 (A + I) D^-1/2 is the normalised adjacency of the simple graph with one loop per node.
 """
 
 from collections.abc import Callable
@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
+import torch.nn.functional as F
 from scipy.sparse.csgraph import connected_components
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from ..errors import InputError
+from .sparse import is_sparse, to_scipy
 
 Floats = npt.NDArray[Any]  # float32 throughout
 Product = Callable[[Floats], Floats]
@@ -26,22 +28,42 @@ SPARE = 10  # columns carried along and thrown away: those at the edge of the wa
 ROUNDS, DEGREE = 3, 10
 
 
-def with_loops(edge_index: Tensor, num_nodes: int) -> sp.csr_array:
-    """A + I: undirected, parallel edges once, columns sorted."""
+def matrix_of(
+    edge_index: Tensor,
+    num_nodes: int,
+    *,
+    loops: bool = True,
+    undirected: bool = True,
+    dtype: Any = np.float32,
+) -> sp.csr_array:
+    """The 0/1 matrix A + I, or A without loops. Rows are targets, columns sorted, parallel edges once."""
     source, target = edge_index.cpu().numpy()
-    loops = np.arange(num_nodes)
-    ends = (np.concatenate([source, target, loops]), np.concatenate([target, source, loops]))
-    graph = sp.csr_array((np.ones(len(ends[0]), dtype=np.float32), ends), shape=(num_nodes, num_nodes))
+    if undirected:
+        source, target = np.concatenate([source, target]), np.concatenate([target, source])
+    if loops:
+        source, target = (np.concatenate([end, np.arange(num_nodes)]) for end in (source, target))
+    else:
+        source, target = source[source != target], target[source != target]
+    ones = np.ones(len(source), dtype=dtype)
+    graph = sp.csr_array((ones, (target, source)), shape=(num_nodes, num_nodes))
     graph.sum_duplicates()
     graph.data[:] = 1.0
     return graph
 
 
+def scaled(graph: sp.csr_array, degree: Floats) -> sp.csr_array:
+    """D^-1/2 A D^-1/2; a node of degree 0 has a row and a column of zeros."""
+    root = np.divide(1.0, np.sqrt(degree), out=np.zeros(len(degree)), where=degree > 0)
+    scale = sp.diags_array(root.astype(graph.dtype))
+    return (scale @ graph @ scale).tocsr()
+
+
 def normalised(graph: sp.csr_array) -> sp.csr_array:
-    """D^-1/2 A D^-1/2 of a graph in which every node has an edge, if only to itself."""
-    root = np.sqrt(np.diff(graph.indptr)).astype(np.float32)
-    row = np.repeat(root, np.diff(graph.indptr))
-    return sp.csr_array((graph.data / (row * root[graph.indices]), graph.indices, graph.indptr), graph.shape)
+    """S of a graph in which every node has an edge, as `scaled` but with other last bits."""
+    degree = np.diff(graph.indptr)
+    root = np.sqrt(degree).astype(np.float32)
+    values = graph.data / (np.repeat(root, degree) * root[graph.indices])
+    return sp.csr_array((values, graph.indices, graph.indptr), graph.shape)
 
 
 @one_thread
@@ -55,7 +77,7 @@ def spectral_vectors(edge_index: Tensor, num_nodes: int, k: int = 64, seed: int 
     """
     if k < 2:
         raise InputError(f"rank={k}: choose 2 eigenvectors or more")
-    graph = with_loops(edge_index, num_nodes)
+    graph = matrix_of(edge_index, num_nodes)
     parts, part = connected_components(graph, directed=False)
     volume = np.bincount(part, weights=np.diff(graph.indptr))
     trivial = np.sqrt(np.diff(graph.indptr) / volume[part]).astype(np.float32)
@@ -63,7 +85,7 @@ def spectral_vectors(edge_index: Tensor, num_nodes: int, k: int = 64, seed: int 
     step = normalised(graph)
 
     def times(columns: Floats) -> Floats:
-        """S with the eigenvalue 1 moved to -1, where nobody looks for it."""
+        """S with the eigenvalue 1 moved to -1, the lowest that S can have."""
         return step @ columns - 2.0 * (indicator.T @ (indicator @ columns))
 
     found = np.zeros((num_nodes, k), dtype=np.float32)
@@ -123,7 +145,7 @@ def diffusion_vectors(
         raise InputError(
             f"restart={restart}, hops={hops}, rank={rank}: choose a restart inside (0, 1), the others from 1"
         )
-    step = normalised(with_loops(edge_index, num_nodes))
+    step = normalised(matrix_of(edge_index, num_nodes))
     signs = np.random.default_rng(seed).integers(0, 2, (num_nodes, rank), dtype=np.int8)
     walk: Any = np.where(signs == 1, np.float32(1), np.float32(-1))
     total = walk.copy()
@@ -133,5 +155,66 @@ def diffusion_vectors(
     return _unit_rows(total)
 
 
+@one_thread
+def smoothed_features(
+    x: Tensor,
+    edge_index: Tensor,
+    num_nodes: int,
+    *,
+    hops: int = 2,
+    rank: int = 128,
+    seed: int = 0,
+    centre: bool = False,
+) -> Tensor:
+    """(D^-1/2 (A + I) D^-1/2)^hops X, rows of length 1, in at most `rank` dimensions. [nodes, <= rank]
+
+    The leading right singular vectors of X carry its inner products, so cosines survive the reduction;
+    smoothing `rank` columns costs O(hops |E| rank), whatever the width of X. `centre` first brings the rows
+    of X to length 1 and takes their mean away, as what all nodes share does not tell pairs apart.
+    """
+    if hops < 0 or rank < 1:
+        raise InputError(f"hops={hops}, rank={rank}: choose hops of 0 or more and a rank of 1 or more")
+    reduced = reduced_features(x, rank=rank, seed=seed, centre=centre)
+    return torch.from_numpy(smooth(reduced, edge_index, num_nodes, hops))
+
+
+@one_thread
+def reduced_features(x: Tensor, *, rank: int, seed: int = 0, centre: bool = False) -> Floats:
+    """X in at most `rank` dimensions, see `smoothed_features`. [nodes, <= rank]"""
+    matrix = _unit(x) if centre else to_scipy(x) if is_sparse(x) else x.detach().cpu().numpy()
+    reduced = _reduce(matrix, rank, seed)
+    return reduced - reduced.mean(axis=0, dtype=np.float64).astype(np.float32) if centre else reduced
+
+
+@one_thread
+def smooth(vectors: Floats, edge_index: Tensor, num_nodes: int, hops: int) -> Floats:
+    """(D^-1/2 (A + I) D^-1/2)^hops times the vectors, rows of length 1. Parallel edges count once."""
+    walk = matrix_of(edge_index, num_nodes, undirected=False)
+    walk = scaled(walk, walk.sum(axis=1))
+    for _ in range(hops):
+        vectors = walk @ vectors
+    return _unit_rows(vectors.astype(np.float32, copy=False)).numpy()
+
+
+def _unit(x: Tensor) -> Any:
+    """Rows of length 1, sparse as SciPy's and dense as NumPy's; zero rows stay."""
+    if not is_sparse(x):
+        return F.normalize(x.detach().cpu(), dim=1).numpy()
+    matrix = to_scipy(x)
+    length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
+    length[length == 0.0] = 1.0
+    return sp.csr_array(sp.diags_array(1.0 / length) @ matrix)
+
+
+def _reduce(matrix: Any, rank: int, seed: int) -> Floats:
+    """X V, V an orthonormal basis of nearly the leading right singular vectors: cosines need no SVD."""
+    if min(matrix.shape) <= rank:
+        return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix, dtype=np.float32)
+    basis = np.random.default_rng(seed).standard_normal((matrix.shape[1], rank), dtype=np.float32)
+    for _ in range(2):
+        basis = np.linalg.qr(matrix.T @ (matrix @ basis))[0]
+    return np.asarray(matrix @ basis, dtype=np.float32)
+
+
 def _unit_rows(rows: Floats) -> Tensor:
-    return torch.nn.functional.normalize(torch.from_numpy(np.ascontiguousarray(rows)), dim=1)
+    return F.normalize(torch.from_numpy(np.ascontiguousarray(rows)), dim=1)

@@ -4,9 +4,9 @@ Test nodes stay inside a :class:`Split` until :meth:`Split.reveal_test` is calle
 selection code meets them by accident, and a reader can search for the calls.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,41 +63,35 @@ def build_split(
     ``overlap_is_known`` turns shared validation and test nodes into a note: a published split may have them.
     Nodes shared with the training part are always an error.
     """
-    parts = {"train": _index(train), "validation": _index(val), "test": _index(test)}
-    notes = []
+    given = {"train": train, "validation": val, "test": test}
+    parts = {part: np.sort(np.asarray(index).astype(np.int64)).reshape(-1) for part, index in given.items()}
+    notes, where = [], f"split {name!r}"
     for part, index in parts.items():
         if len(index) == 0:
-            raise InputError(
-                f"split {name!r} has no {part} nodes; give it more labelled nodes or smaller sizes"
-            )
+            raise InputError(f"{where} has no {part} nodes; give it more labelled nodes or smaller sizes")
         if index.min() < 0 or index.max() >= len(labels):
-            raise InputError(
-                f"split {name!r}: a {part} index lies outside 0..{len(labels) - 1}; wrong graph?"
-            )
+            raise InputError(f"{where}: a {part} index lies outside 0..{len(labels) - 1}; wrong graph?")
         if len(np.unique(index)) != len(index):
-            raise InputError(f"split {name!r} lists a {part} node twice; remove the repetition")
+            raise InputError(f"{where} lists a {part} node twice; remove the repetition")
         unlabelled = int((labels[index] < 0).sum())
         if unlabelled:
-            raise InputError(
-                f"split {name!r}: {count(unlabelled, part + ' node')} without a label; drop them"
-            )
+            raise InputError(f"{where}: {count(unlabelled, part + ' node')} without a label; drop them")
     for one, other in (("train", "validation"), ("train", "test"), ("validation", "test")):
         shared = len(np.intersect1d(parts[one], parts[other]))
         if shared and overlap_is_known and one != "train":
             notes.append(f"{count(shared, 'node')} in both {one} and {other}, as published")
         elif shared:
-            raise InputError(
-                f"split {name!r}: {count(shared, 'node')} in both {one} and {other}; parts must differ"
-            )
+            raise InputError(f"{where}: {count(shared, 'node')} in both {one} and {other}; parts must differ")
     trained = np.unique(labels[parts["train"]])
     if len(trained) < 2:
-        raise InputError(f"split {name!r} trains on one class only; a classifier needs two or more")
+        raise InputError(f"{where} trains on one class only; a classifier needs two or more")
     for part in ("validation", "test"):
         unseen = np.setdiff1d(labels[parts[part]], trained)
         if len(unseen):
-            notes.append(f"{count(len(unseen), part + ' class')} never seen in training: {_some(unseen)}")
-    train_t, val_t, test_t = (torch.from_numpy(index) for index in parts.values())
-    return Split(train_t, val_t, name, seed, tuple(notes), test_t)
+            some = ", ".join(map(str, unseen[:5])) + (", ..." if len(unseen) > 5 else "")
+            notes.append(f"{count(len(unseen), part + ' class')} never seen in training: {some}")
+    chosen = [torch.from_numpy(index) for index in parts.values()]
+    return Split(chosen[0], chosen[1], name, seed, tuple(notes), chosen[2])
 
 
 def per_class(
@@ -109,12 +103,11 @@ def per_class(
     num_test: int = 1000,
     class_names: Sequence[str] | None = None,
 ) -> Split:
-    """The recipe the paper states: so many nodes of each class, then validation and test from the rest.
-
-    ``class_names`` only serve the message about a class that is too small.
-    """
-    _positive(train_per_class=train_per_class, num_val=num_val, num_test=num_test)
-    rng = np.random.default_rng(_seed(seed))
+    """The paper's recipe: some nodes of each class, then validation and test from the rest."""
+    for name, value in (("train_per_class", train_per_class), ("num_val", num_val), ("num_test", num_test)):
+        if value < 1:
+            raise InputError(f"{name}={value} must be 1 or more")
+    rng = _generator(seed)
     labelled = np.flatnonzero(labels >= 0)
     train = []
     for c in _classes(labels):
@@ -138,15 +131,12 @@ def per_class(
 
 
 def fraction(labels: Labels, seed: int, *, train: float = 0.6, val: float = 0.2) -> Split:
-    """Random shares of the labelled nodes, class by class (stratified); the rest is the test part.
-
-    Each class gives at least one node to training; a class of one node trains only.
-    """
+    """Random shares of each class, at least one node of it to train on; the rest is the test part."""
     if not (0 < train < 1 and 0 < val < 1 and train + val < 1):
         raise InputError(
             f"split 'fraction': train={train} and val={val} must be above 0 and sum to less than 1"
         )
-    rng = np.random.default_rng(_seed(seed))
+    rng = _generator(seed)
     parts: tuple[list[Index], ...] = ([], [], [])
     for c in _classes(labels):
         members = rng.permutation(np.flatnonzero(labels == c))
@@ -171,87 +161,49 @@ def by_time(labels: Labels, time: npt.ArrayLike, *, train_until: float, val_unti
     return build_split(*parts, labels=labels, name="time")
 
 
-class Labelled(Protocol):
-    """What a rule may ask of a graph."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def y(self) -> Tensor: ...
-    @property
-    def class_names(self) -> list[str]: ...
-    @property
-    def published(self) -> Mapping[str, Any]: ...
-    @property
-    def known_splits(self) -> Mapping[str, Split]: ...
-    @property
-    def node_time(self) -> npt.NDArray[Any] | None: ...
+SPLITS: dict[str, tuple[str, ...]] = {  # each with its options
+    "public": (),
+    "per-class": ("train_per_class", "num_val", "num_test"),
+    "released": (),
+    "fraction": ("train", "val"),
+    "time": ("train_until", "val_until"),
+    "given": (),
+}
+PUBLISHED = {  # what came with the data, and what to do where it did not
+    "public": "load Planetoid's files (root= or CONJOINT_DATA), or use split 'per-class'",
+    "released": "load the authors' release (source='release'), or use split 'per-class'",
+    "given": "name the column that holds it with split=, or use split 'per-class'",
+}
 
 
-def named_split(graph: Labelled, name: str, seed: int = 0, **options: Any) -> Split:
-    """The split `name` of a graph. `options` are those of the rule (see `RULES`)."""
-    if name not in RULES:
-        raise InputError(f"split={name!r} is not known; choose one of {', '.join(RULES)}")
-    rule = RULES[name]
+def named_split(graph: Any, name: str, seed: int = 0, **options: Any) -> Split:
+    """The split `name` of a `Graph`. `options` are those of the rule (see `SPLITS`)."""
+    if name not in SPLITS:
+        raise InputError(f"split={name!r} is not known; choose one of {', '.join(SPLITS)}")
     for option in options:
-        if option not in rule.options:
-            has = f"it has {', '.join(rule.options)}" if rule.options else "it has no options"
+        if option not in SPLITS[name]:
+            has = f"it has {', '.join(SPLITS[name])}" if SPLITS[name] else "it has no options"
             raise InputError(f"split {name!r}: {option}= is not one of its options; {has}")
-    _classes(graph.y.cpu().numpy())
-    return rule.make(graph, seed, **options)
-
-
-class Rule(NamedTuple):
-    make: Callable[..., Split]  # (graph, seed, **options)
-    options: tuple[str, ...] = ()
-
-
-def _published(name: str, remedy: str) -> Rule:
-    """A rule that reads what came with the data; `seed` plays no part in it."""
-
-    def make(graph: Labelled, seed: int) -> Split:
-        if name in graph.known_splits:
-            return graph.known_splits[name]
-        raise InputError(f"{graph.name} comes without a {name!r} split; {remedy}")
-
-    return Rule(make)
-
-
-def _per_class(graph: Labelled, seed: int, **options: Any) -> Split:
-    return per_class(graph.y.cpu().numpy(), seed, class_names=graph.class_names, **options)
-
-
-def _fraction(graph: Labelled, seed: int, **options: Any) -> Split:
-    return fraction(graph.y.cpu().numpy(), seed, **options)
-
-
-def _time(graph: Labelled, seed: int, **options: Any) -> Split:
-    if not options and "time" in graph.known_splits:
-        return graph.known_splits["time"]
+    labels = graph.y.cpu().numpy()
+    _classes(labels)
+    if name == "per-class":
+        return per_class(labels, seed, class_names=graph.class_names, **options)
+    if name == "fraction":
+        return fraction(labels, seed, **options)
+    if not options and name in graph.known_splits:
+        return graph.known_splits[name]
+    if name in PUBLISHED:
+        raise InputError(f"{graph.name} comes without a {name!r} split; {PUBLISHED[name]}")
     if graph.node_time is None:
         raise InputError(
             "split 'time' needs a time for each node; name the column with time=, or use another split"
         )
     if len(options) < 2:
         raise InputError("split 'time' needs train_until= and val_until=, for example 2017 and 2018")
-    return by_time(graph.y.cpu().numpy(), graph.node_time, **options)
+    return by_time(labels, graph.node_time, **options)
 
 
-RULES: dict[str, Rule] = {
-    "public": _published(
-        "public", "load Planetoid's files (root= or CONJOINT_DATA), or use split 'per-class'"
-    ),
-    "per-class": Rule(_per_class, ("train_per_class", "num_val", "num_test")),
-    "released": _published(
-        "released", "load the authors' release (source='release'), or use split 'per-class'"
-    ),
-    "fraction": Rule(_fraction, ("train", "val")),
-    "time": Rule(_time, ("train_until", "val_until")),
-    "given": _published("given", "name the column that holds it with split=, or use split 'per-class'"),
-}
-
-
-def usual_split(graph: Labelled) -> str:
+def usual_split(graph: Any) -> str:
     """What came with the data; else the paper's recipe where there are labels enough for it; else shares."""
     for published in ("given", "time"):
         if published in graph.published:
@@ -271,22 +223,7 @@ def _classes(labels: Labels) -> Index:
     return found
 
 
-def _index(values: npt.ArrayLike) -> Index:
-    index = np.asarray(values)
-    return np.sort(index.astype(np.int64)).reshape(-1)
-
-
-def _positive(**sizes: int) -> None:
-    for name, value in sizes.items():
-        if value < 1:
-            raise InputError(f"{name}={value} must be 1 or more")
-
-
-def _seed(seed: int) -> int:
+def _generator(seed: int) -> np.random.Generator:
     if seed < 0:
         raise InputError(f"seed={seed} must be 0 or more")
-    return seed
-
-
-def _some(classes: npt.NDArray[Any]) -> str:
-    return ", ".join(map(str, classes[:5])) + (", ..." if len(classes) > 5 else "")
+    return np.random.default_rng(seed)

@@ -1,10 +1,12 @@
-"""Find, load and switch the compiled kernels. Everything works without them, only slower."""
+"""Find, load, switch and call the compiled kernels. Everything works without them, only slower."""
 
 import ctypes
 import os
+import struct
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +16,21 @@ from torch import Tensor
 from .build import library_path, variants
 
 MAX_HEADS = 1024  # the kernels keep a few numbers per head on the stack
+MAX_CHUNKS = 64  # as in csrc/common.h: rows of a buffer of partial sums
+
+Value = Tensor | int | float | None  # None: a null pointer
+Values = tuple[Value, ...]
 
 _REMEDY = "install a C compiler and run `python -m conjoint.kernels`, or set CONJOINT_KERNELS=0 to accept it"
 
 
-def _candidates() -> list[Path]:
-    chosen = os.environ.get("CONJOINT_KERNELS_LIBRARY")
-    if chosen:
-        return [Path(chosen)]
-    folder = Path(__file__).resolve().parent
-    capable = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
-    names = [name for name in variants() if name != "avx2" or capable]
-    return [library_path(folder, name) for name in reversed(names)]
-
-
 def _load() -> tuple[ctypes.CDLL | None, Path | None, str]:
     """The best library for this machine and its file, or None and the reason."""
+    folder, chosen = Path(__file__).resolve().parent, os.environ.get("CONJOINT_KERNELS_LIBRARY")
+    capable = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+    names = [name for name in reversed(variants()) if name != "avx2" or capable]
     reason = "the kernels were not compiled when the package was built"
-    for path in _candidates():
+    for path in [Path(chosen)] if chosen else [library_path(folder, name) for name in names]:
         if not path.exists():
             continue
         try:
@@ -90,3 +89,76 @@ def disabled() -> Iterator[None]:
         yield
     finally:
         _switched_off = before
+
+
+def partial_sums(like: Tensor, width: int) -> Tensor:
+    """A buffer in which a kernel keeps one sum per chunk of rows, in double precision."""
+    return like.new_empty(MAX_CHUNKS * width, dtype=torch.float64)
+
+
+def run(name: str, dtype: torch.dtype, reads: Values, writes: Values, structure: Values = ()) -> None:
+    """Call the C function `name` of csrc with its parameters in order: the members of a `structure`, if it
+    takes one by reference; what it reads; what it writes. The thread count is added as the last.
+
+    In eager mode the function is called directly: going through torch's dispatcher costs 20 to 60
+    microseconds a call, which a small graph would notice. Under torch.compile it is one operation,
+    `torch.ops.conjoint.run`, which the compiler takes for an ordinary function that writes its outputs.
+    """
+    if not torch.compiler.is_compiling():
+        _call(name, dtype, (*reads, *writes), structure)
+        return
+    values = (*structure, *reads)
+    kinds = "".join([_kind(value) for value in values]) + "".join(["n" if t is None else "w" for t in writes])
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    ints = [value for value in values if isinstance(value, int)]
+    floats = [value for value in values if isinstance(value, float)]
+    written = [value for value in writes if value is not None]
+    torch.ops.conjoint.run(name, dtype, len(structure), kinds, tensors, ints, floats, written)
+
+
+_functions: dict[tuple[str, torch.dtype], tuple[Any, str]] = {}
+
+
+def _call(name: str, dtype: torch.dtype, arguments: Values, structure: Values) -> None:
+    function, members = _functions.get((name, dtype)) or _function(name, dtype, arguments, structure)
+    words: list[Any] = [value.data_ptr() if isinstance(value, Tensor) else value for value in arguments]
+    if members:
+        fields = [value.data_ptr() if isinstance(value, Tensor) else value or 0 for value in structure]
+        words.insert(0, struct.pack(members, *fields))
+    function(*words, torch.get_num_threads())
+
+
+def _function(name: str, dtype: torch.dtype, arguments: Values, structure: Values) -> tuple[Any, str]:
+    """The C function and the format of its structure, with types read off the arguments of the first call."""
+    function = getattr(LIBRARY, f"{name}_{'f32' if dtype == torch.float32 else 'f64'}")
+    c_types = {"i": ctypes.c_int64, "f": ctypes.c_double}
+    packed = [ctypes.c_char_p] if structure else []
+    types = [c_types.get(_kind(value), ctypes.c_void_p) for value in arguments]
+    function.restype, function.argtypes = None, [*packed, *types, ctypes.c_int]
+    members = "".join([{"i": "q", "f": "d"}.get(_kind(value), "P") for value in structure])
+    _functions[name, dtype] = function, members
+    return function, members
+
+
+def _kind(value: Value) -> str:
+    if isinstance(value, Tensor):
+        return "t"
+    return "n" if value is None else "f" if isinstance(value, float) else "i"
+
+
+# An operation of torch takes a list per type; `kinds` has a letter for each argument, the structure's first.
+_TORCH = torch.library.Library("conjoint", "DEF")
+_TORCH.define(
+    "run(str name, ScalarType dtype, int members, str kinds, Tensor[] tensors, SymInt[] ints, "
+    "float[] floats, Tensor(a!)[] written) -> ()"
+)
+
+
+def _compiled_run(name: str, dtype: torch.dtype, members: int, kinds: str, *lists: Sequence[Any]) -> None:
+    following = dict(zip("tifw", map(iter, lists), strict=True), n=repeat(None))
+    values = tuple(next(following[kind]) for kind in kinds)
+    _call(name, dtype, values[members:], values[:members])
+
+
+_TORCH.impl("run", _compiled_run, "CPU")
+torch.library.register_fake("conjoint::run", lambda *_: None, lib=_TORCH)

@@ -1,4 +1,4 @@
-"""Memory of large tensors: kept from step to step, and written over where nobody else can see it.
+"""Memory of large tensors: kept from step to step, and written over where no other tensor shares it.
 
 A fresh half-gigabyte costs page faults, a fifth of a second or more each time, and a training step on a
 large graph makes half a dozen. Inside `kept_memory()` the kernels take large results from buffers that no
@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
 LARGE_BYTES = 16 << 20  # smaller tensors come and go cheaply
-HUGE_BYTES = 64 << 20  # from here on memory is worth a second computation, or a look at who else holds it
+HUGE_BYTES = 64 << 20  # from here on memory is worth a second computation, or a look at what else holds it
 SLACK = 2.2  # a buffer may be this many times larger than what is put into it
 # Without these counts, which torch does not promise, nothing is kept and nothing is written over.
 _COUNTS = hasattr(torch._C, "_storage_Use_Count") and hasattr(Tensor, "_use_count")
@@ -82,8 +82,8 @@ def _uses(buffer: torch.UntypedStorage) -> int:
 def may_overwrite(grad: Tensor) -> bool:
     """Whether a backward pass may write over the gradient that it was handed.
 
-    On a large graph a hidden layer's gradient is half a gigabyte. When nobody else can see it, that of the
-    activation goes into the same memory. "Nobody else" is read off the reference counts: any doubt means no.
+    On a large graph a hidden layer's gradient is half a gigabyte. When nothing else holds it, as the
+    reference counts show, that of the activation goes into the same memory.
     To be called from a backward that is `once_differentiable`, on its argument.
     """
     if grad.numel() * grad.element_size() < HUGE_BYTES or torch.compiler.is_compiling() or not _COUNTS:

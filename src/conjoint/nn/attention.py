@@ -11,7 +11,7 @@ from ..graph.adjacency import Adjacency
 from . import ops
 
 # Adam moves any parameter by about its rate per step, whatever the gradient. Three times that lets an
-# intervention that knows nothing fall to a few percent before the network has learnt its training nodes.
+# uninformative intervention fall to a few percent before the network has learnt its training nodes.
 SPEED = 3.0
 
 
@@ -31,14 +31,6 @@ class Structure:
         """Eq. 5: s_ij, in which an edge of weight w counts as w parallel ones. [entries]"""
         return ops.edge_softmax(self.adj, weighted(self.score, self.adj.log_weight))
 
-    def mixed(self, share: Tensor) -> "Structure":
-        """Several attentions averaged with shares of sum 1, [heads, k]. -> attention [entries, heads]"""
-        return Structure(self.adj, self.score, self.attention @ share.t().to(self.attention.dtype))
-
-    def added(self, weight: Tensor) -> "Structure":
-        """Several scores added up with these weights, [heads, k]. -> score [entries, heads]"""
-        return Structure(self.adj, self.score @ weight.t().to(self.score.dtype))
-
     def first(self, adj: Adjacency) -> "Structure":
         """The part for the first rows of the graph, as the later layers of a receptive field need it."""
         if adj.num_entries == self.adj.num_entries:
@@ -52,7 +44,7 @@ class ViewWeights(nn.Module):
     Implicit (and structural): shares of r_s, from a softmax per head, so that with (r_f, r_s) of Eq. 6 the
     attentions of features and of k interventions have k + 1 weights of sum 1. Explicit: factors of the
     scores, starting at 1; a score that misleads can be turned down to nothing, but none can be turned around.
-    These are one per layer: the few labels tell all heads together what they cannot tell one.
+    These are one per layer: few labels suffice for all heads together, not for each.
     """
 
     def __init__(self, count: int, groups: int, explicit: bool) -> None:
@@ -73,7 +65,11 @@ class ViewWeights(nn.Module):
         """One score or one attention per head in place of one per intervention."""
         if structure.score.dim() == 1:  # given from outside, joined already
             return structure
-        return structure.added(self.weight) if self.explicit else structure.mixed(self.weight)
+        adj, score, weight = structure.adj, structure.score, self.weight.t()
+        if self.explicit:
+            return Structure(adj, score @ weight.to(score.dtype))
+        attention = structure.attention
+        return Structure(adj, score, attention @ weight.to(attention.dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +86,7 @@ class Logits:
     ) -> tuple[Tensor, Tensor]:
         """alpha and f. With a mix, `structural` is s_ij (Eq. 7), else C_ij (Eq. 8). [entries, heads] both"""
         column = None if structural is None else _per_head(structural.to(self.a_src.dtype))
-        explicit = structural is not None and mix is None
-        parts = (self.a_src, self.a_dst, self.edge, column, mix, self.negative_slope)
-        return ops.attention(adj, *parts, explicit=explicit)
+        return ops.attention(adj, self.a_src, self.a_dst, self.edge, column, mix, self.negative_slope)
 
 
 class Weights(NamedTuple):
@@ -110,12 +104,12 @@ def conjoint_weights(
     structure: Structure | None,
     mix: Tensor | None,
     heads: int,
-    with_parts: bool = False,
+    parts: bool,
 ) -> Weights:
     """Eq. 7 if `mix` is given, Eq. 8 if only logits and structure are; else the one part there is.
 
     An edge of weight w has w times the share of the softmax, as w parallel edges would have.
-    `with_parts` also works out f and s where the strategy itself does not need them.
+    `parts`: also work out f and s where the strategy itself does not need them.
     """
     weight = adj.log_weight
     if logits is None:
@@ -127,11 +121,9 @@ def conjoint_weights(
         return Weights(alpha, feature=alpha)
     if mix is None:
         alpha = logits.attention(adj, weighted(structure.score, weight))[0]
-        return (
-            Weights(alpha, logits.attention(adj, weight)[0], structure.attention)
-            if with_parts
-            else Weights(alpha)
-        )
+        if not parts:
+            return Weights(alpha)
+        return Weights(alpha, logits.attention(adj, weight)[0], structure.attention)
     if weight is None:
         alpha, feature = logits.attention(adj, structure.attention, mix)
     else:

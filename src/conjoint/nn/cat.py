@@ -7,23 +7,22 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..graph.adjacency import Adjacency, adjacency
+from ..graph.adjacency import Adjacency
 from ..graph.field import Field
+from ..graph.sparse import is_sparse
 from . import checks, ops
 from .attention import ConjointAttention, Structure
 from .conv import CATConv, Dropout, Strategy
 from .interventions import EdgeScores, Intervention, Several
-from .model import NodeModel, Perturb
-from .norm import BatchNorm
-from .propagation import propagate, propagation_weights
-from .randomness import draw_seed
-from .recent import Recent
+from .layers import BatchNorm, draw_dropout
+from .model import Perturb, Recent, ScoredModel, evaluating
+from .random_propagation import propagate, propagation_weights
 
 ACTIVATIONS = ("elu", "relu")
 NORMS = ("batch", "none")
 
 
-class CAT(NodeModel):
+class CAT(ScoredModel):
     """The network of the paper: hidden layers with concatenated heads, an output layer with averaged heads.
 
     `CAT(1433, 8, 7, intervention=MatrixFactorization(2708, 7))` is CAT-I-MF on Cora. Without an intervention
@@ -46,7 +45,7 @@ class CAT(NodeModel):
         norm: "batch" or "none", after every hidden layer.
         bias: "none", "output" (only the last layer) or "all".
         activation: "elu" or "relu".
-        propagate: steps that the logits take along the edges after the last layer, see `nn.propagation`.
+        propagate: steps that the logits take along the edges after the last layer, see `propagate`.
         teleport: share of a node's own logits in each of these steps.
     """
 
@@ -74,14 +73,13 @@ class CAT(NodeModel):
         propagate: int = 0,
         teleport: float = 0.1,
     ) -> None:
-        super().__init__()
+        super().__init__(_one(intervention, interventions))
         checks.at_least(1, num_layers=num_layers, hidden_channels=hidden_channels, out_channels=out_channels)
         checks.at_least(0, propagate=propagate)
         checks.share(dropout=dropout, teleport=teleport)
         checks.one_of("activation", activation, ACTIVATIONS)
         checks.one_of("norm", norm, NORMS)
         checks.one_of("bias", bias, ("none", "output", "all"))
-        self.intervention = _one(intervention, interventions)
         self.strategy, self.dropout, self.activation = strategy, dropout, activation
         self.propagate, self.teleport = propagate, teleport
         serves_parts = self.intervention is None or self.intervention.serves_parts
@@ -106,9 +104,8 @@ class CAT(NodeModel):
             self.convs.append(CATConv(width, hidden_channels, heads, bias=bias == "all", **options))
             width = hidden_channels * heads
             self.norms.append(BatchNorm(width) if norm == "batch" else nn.Identity())
-        last = CATConv(width, out_channels, out_heads, concat=False, bias=bias != "none", **options)
-        self.convs.append(last)
-        self._graphs: Recent[Adjacency] = Recent()
+        options |= {"concat": False, "bias": bias != "none"}
+        self.convs.append(CATConv(width, out_channels, out_heads, **options))
         self._checked: Recent[None] = Recent()  # features without NaN
 
     def reset_parameters(self) -> None:
@@ -116,17 +113,6 @@ class CAT(NodeModel):
         for module in (*self.convs, *self.norms, self.intervention):
             if hasattr(module, "reset_parameters"):
                 module.reset_parameters()
-
-    form = Adjacency
-
-    def prepare(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> Adjacency:
-        """The graph with one self-loop per node, sorted by target; the last ones are kept."""
-
-        def make() -> Adjacency:
-            made = adjacency(edge_index, num_nodes)
-            return made if edge_weight is None else made.with_weights(edge_weight)
-
-        return self._graphs.get((edge_index, edge_weight), num_nodes, make)
 
     def forward(
         self, x: Tensor, graph: Tensor | Adjacency | Field, *, structure: Structure | None = None
@@ -138,7 +124,7 @@ class CAT(NodeModel):
         """
         layers = self._layers(x, graph)
         structure = self.structure(x, graph) if structure is None else structure
-        return self._propagated(self._logits(x, layers, structure), layers[-1], structure)
+        return self._propagated(self._logits(x, layers, structure).unsqueeze(0), layers[-1], structure)[0]
 
     def embed(self, x: Tensor, graph: Tensor | Adjacency | Field) -> Tensor:
         """What the output layer reads: the last hidden layer. -> [nodes, heads * hidden]"""
@@ -154,29 +140,17 @@ class CAT(NodeModel):
             return Structure(first, self.intervention(first, x, n_id))
         return self.intervention.structure(first, x, n_id)
 
-    def observe(self, x: Tensor, graph: Tensor | Adjacency) -> None:
-        """Let the intervention score this whole graph by these input features."""
-        if self.intervention is not None:
-            self.intervention.observe(self._layers(x, graph)[0], x)
-
     def penalty(self, graph: Tensor | Adjacency | None = None, score: Tensor | None = None) -> Tensor:
         """The intervention's loss L_ext over the whole graph; of the last `edge_index` seen by default."""
-        if self.intervention is None:
-            return super().penalty(graph)
         graph = self._graphs.last if graph is None else graph
-        if graph is None:
+        if graph is None and self.intervention is not None:
             raise InputError("graph: penalty() was called before any forward pass; pass the edge_index")
-        if not isinstance(graph, Adjacency):
+        if isinstance(graph, Tensor) and self.intervention is not None:
             graph = self.prepare(graph, self._num_nodes(graph))
-        return self.intervention.penalty(graph, None, score)
+        return super().penalty(graph, score)
 
     def predict_often(
-        self,
-        x: Tensor,
-        graph: Adjacency | Field,
-        whole: Adjacency | None = None,
-        passes: int = 1,
-        perturb: Perturb | None = None,
+        self, x: Tensor, graph: Any, whole: Any = None, passes: int = 1, perturb: Perturb | None = None
     ) -> tuple[Tensor, Tensor]:
         structure = self.structure(x, graph)  # once for all passes
         # Before the logits: gradients are made in the opposite order, so those of V wait for the network's
@@ -188,9 +162,7 @@ class CAT(NodeModel):
         if perturb is None:  # the passes propagate side by side
             layers = self._layers(x, graph)
             each = torch.stack([self._logits(x, layers, structure) for _ in range(passes)])
-            if self.propagate:
-                each = self._propagated(each.transpose(0, 1), layers[-1], structure).transpose(0, 1)
-            return each, penalty
+            return self._propagated(each, layers[-1], structure), penalty
         logits = []
         for _ in range(passes):
             x_now, graph_now = perturb(x, graph)
@@ -203,19 +175,15 @@ class CAT(NodeModel):
     @torch.no_grad()
     def attention(self, x: Tensor, graph: Tensor | Adjacency) -> list[ConjointAttention]:
         """Every layer's attention weights, without dropout, beside the edges they belong to."""
-        was_training = self.training
-        self.eval()
-        try:
-            layers, structure = self._layers(x, graph), self.structure(x, graph)
-            out = []
+        layers, out = self._layers(x, graph), []
+        with evaluating(self):
+            structure = self.structure(x, graph)
             for k, conv in enumerate(self.convs):
                 x, weights = conv(x, layers[k], return_attention_weights=True, score=structure)
                 out.append(weights)
                 if k < len(self.norms):
                     x = ops.activate_and_drop(self.norms[k](x), self.activation, 0.0, None)
-            return out
-        finally:
-            self.train(was_training)
+        return out
 
     def intervention_weights(self) -> list[dict[str, Tensor]]:
         """Layer by layer, [heads] by name. Implicit: shares of the attention, features included, of sum 1.
@@ -235,38 +203,29 @@ class CAT(NodeModel):
             layers.append(shares | {name: weight[:, k] for k, name in enumerate(names)})
         return layers
 
-    def structural_parameters(self) -> list[nn.Parameter]:
-        return [] if self.intervention is None else list(self.intervention.parameters())
-
     def _logits(self, x: Tensor, layers: tuple[Adjacency, ...], structure: Structure | None) -> Tensor:
         hidden, within = self._hidden(x, layers, structure)
         return self.convs[-1](hidden, layers[-1], score=structure, x_dropout=within)
 
     def _propagated(self, logits: Tensor, adj: Adjacency, structure: Structure | None) -> Tensor:
-        """Logits after their steps along the edges, if they take any. [nodes, ...]"""
+        """Logits after their steps along the edges, if they take any. [passes, nodes, classes]"""
         if not self.propagate:
             return logits
-        weights = propagation_weights(adj, None if structure is None else structure.score)
-        return propagate(adj, weights.to(logits.dtype), logits, self.propagate, self.teleport)
+        weights = propagation_weights(adj, None if structure is None else structure.score).to(logits.dtype)
+        return propagate(adj, weights, logits.transpose(0, 1), self.propagate, self.teleport).transpose(0, 1)
 
     def _hidden(
         self, x: Tensor, layers: tuple[Adjacency, ...], structure: Structure | None
     ) -> tuple[Tensor, Dropout | None]:
         """All layers but the last, dropped; the dropout of sparse features waits for the product with W."""
-        dropout, seed = self._dropout(x)
-        within = None
-        if seed is not None and x.layout == torch.sparse_csr:
-            within = (dropout, seed)
-        elif seed is not None:
-            x = ops.drop(x, dropout, seed)
+        share, seed = draw_dropout(self, self.dropout, x)
+        within = (share, seed) if seed is not None and is_sparse(x) else None
+        if seed is not None and within is None:
+            x = ops.drop(x, share, seed)
         for conv, norm, adj in zip(self.convs, self.norms, layers, strict=False):
             x, within = norm(conv(x, adj, score=structure, x_dropout=within)), None
-            x = ops.activate_and_drop(x, self.activation, *self._dropout(x))
+            x = ops.activate_and_drop(x, self.activation, *draw_dropout(self, self.dropout, x))
         return x, within
-
-    def _dropout(self, like: Tensor) -> tuple[float, Tensor | None]:
-        active = self.training and self.dropout > 0.0
-        return (self.dropout, draw_seed(like.device)) if active else (0.0, None)
 
     def _layers(self, x: Tensor, graph: Tensor | Adjacency | Field) -> tuple[Adjacency, ...]:
         """One adjacency per layer; x is looked at once, however often the same tensor comes in."""

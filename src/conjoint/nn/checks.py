@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from ..graph.adjacency import Adjacency
+from ..graph.sparse import stored
 
 _KINDS: dict[type, tuple[tuple[type, ...], str]] = {
     bool: ((bool,), "choice of true or false"),
@@ -76,17 +77,14 @@ def feature_pair(x: Tensor | tuple[Tensor, Tensor | None]) -> tuple[Tensor, Tens
 
 def finite(x: Tensor) -> None:
     """Refuse NaN and infinity. The sum is one fast pass; only a suspicious one is looked at closely."""
-    values = x.values() if x.layout == torch.sparse_csr else x
-    if bool(torch.isfinite(values.sum())):
-        return
-    bad = int((~torch.isfinite(values)).sum())
-    if bad:
+    values = stored(x)
+    if not bool(torch.isfinite(values.sum())) and (bad := int((~torch.isfinite(values)).sum())):
         raise InputError(f"x: {bad} of its values are NaN or infinite; replace them before training")
 
 
-def width(x: Tensor, expected: int, name: str = "x") -> None:
+def width(x: Tensor, expected: int) -> None:
     if expected > 0 and x.size(1) != expected:
-        raise InputError(f"{name}: it has {x.size(1)} features, but the layer was made with {expected}")
+        raise InputError(f"x: it has {x.size(1)} features, but the layer was made with {expected}")
 
 
 def sizes(size: tuple[int, int], rows: tuple[int, int | None]) -> tuple[int, int]:

@@ -11,15 +11,16 @@ from torch_geometric.typing import OptTensor, Size
 
 from ..errors import InputError
 from ..graph.adjacency import Adjacency, adjacency
-from . import checks, ops, reference
+from . import checks, ops
 from .attention import ConjointAttention, Logits, Structure, ViewWeights, Weights, conjoint_weights
 from .interventions import EdgeScores, Intervention, align_scores
-from .randomness import draw_seed
-from .recent import Recent
+from .layers import draw_dropout
+from .model import Recent
 
 Strategy = Literal["implicit", "explicit", "structural"]
 STRATEGIES = ("implicit", "explicit", "structural")
 Dropout = tuple[float, Tensor]  # share and seed
+Ends = tuple[Tensor, Tensor | None]  # of sources and of targets
 
 
 class CATConv(MessagePassing):
@@ -141,12 +142,12 @@ class CATConv(MessagePassing):
     @property
     def mix(self) -> Tensor | None:
         """(r_f, r_s) of Eq. 6 for every head. [heads, 2]"""
-        return reference.shares(self.mix_logit, None, self.heads)[0]
+        return ops.shares(self.mix_logit, None, self.heads)[0]
 
     @property
     def eps(self) -> Tensor | None:
         """Epsilon of Eq. 9 for every head. [heads]"""
-        return reference.shares(None, self.eps_logit, self.heads)[1]
+        return ops.shares(None, self.eps_logit, self.heads)[1]
 
     def observe(self, x: Tensor, edge_index: Tensor | Adjacency) -> None:
         """Let the intervention score this graph by these input features, whatever the layer itself reads."""
@@ -155,7 +156,7 @@ class CATConv(MessagePassing):
 
     def forward(
         self,
-        x: Tensor | tuple[Tensor, Tensor | None],
+        x: Tensor | Ends,
         edge_index: Tensor | Adjacency,
         edge_attr: OptTensor = None,
         size: Size = None,
@@ -186,7 +187,7 @@ class CATConv(MessagePassing):
         adj = self._graph(edge_index, x_src, x_dst, size)
 
         # 2. What is known of an entry beside the features of its two ends.
-        structure = self._structure(adj, x_src, x_dst, score, n_id)  # C_ij: [entries] or [entries, heads]
+        structure = self._structure(adj, (x_src, x_dst), score, n_id)  # C_ij: [entries] or [entries, heads]
         edge_logit = self._edge_logit(adj, edge_attr)  # <W_e e_ij, att_edge>: [entries, heads]
 
         # 3. Attention (Eq. 4-8), and the weighted sum over the neighbours (Eq. 9). -> [targets, heads, out]
@@ -194,7 +195,8 @@ class CATConv(MessagePassing):
         with_parts = bool(return_attention_weights)
         plain = not self._drops_self_term and not self._is_watched  # nothing but the sum is wanted of Eq. 9
         _initialise(self.lin, x_src)
-        if plain and x_dst is x_src and self.lin is not None and self._widens(x_src):
+        widens = x_src.layout == torch.strided and x_src.size(1) < self.heads * self.out_channels
+        if plain and widens and x_dst is x_src and self.lin is not None:
             # 3a. W last: <W_h x, att_h> = <x, W_h^T att_h>, so nothing wider than x is summed.
             checks.width(x_src, self.lin.in_channels)
             w, logits = self.lin.weight.view(self.heads, self.out_channels, -1), None  # [heads, out, in]
@@ -205,7 +207,7 @@ class CATConv(MessagePassing):
                 logits = Logits(a_src, a_dst, edge_logit, self.negative_slope)
             weights = conjoint_weights(adj, logits, structure, self.mix, self.heads, with_parts)
             parts = (weights.alpha, x_src.unsqueeze(1), w, self.eps)
-            out = ops.aggregate_and_project(adj, *parts, *self._drop(self.dropout, x_src))
+            out = ops.aggregate_and_project(adj, *parts, *draw_dropout(self, self.dropout, x_src))
         else:
             h_src, h_dst = self._projected(x_src, x_dst, x_dropout)  # W x: [sources or targets, heads, out]
             fits = h_dst is h_src and adj.log_weight is None and self.strategy != "structural"
@@ -242,8 +244,14 @@ class CATConv(MessagePassing):
     @torch.compiler.disable
     def _sorted(self, edges: Tensor, x_src: Tensor, x_dst: Tensor | None, size: Size) -> Adjacency:
         """The edges sorted by target; kept for as long as the same edge_index comes in."""
-        found = (x_src.size(0), None if x_dst is None else x_dst.size(0))
-        count = checks.sizes(size, found) if size is not None else (found[0], _targets(edges, found))
+        sources, targets = x_src.size(0), None if x_dst is None else x_dst.size(0)
+        if size is not None:
+            count = checks.sizes(size, (sources, targets))
+        elif targets is not None:
+            count = (sources, targets)
+        else:  # only the sources have features: there are as many targets as the edges name
+            listed = edges.layout == torch.strided and edges.numel() > 0
+            count = (sources, int(edges[1].max()) + 1 if listed else sources)
         if self.add_self_loops and x_dst is not x_src:
             raise InputError(
                 f"add_self_loops=True: the graph is bipartite ({count[0]} sources, {count[1]} targets), so a "
@@ -255,13 +263,9 @@ class CATConv(MessagePassing):
     # Step 2.
 
     def _structure(
-        self,
-        adj: Adjacency,
-        x_src: Tensor,
-        x_dst: Tensor | None,
-        score: Tensor | Structure | None,
-        n_id: Tensor | None,
+        self, adj: Adjacency, ends: Ends, score: Tensor | Structure | None, n_id: Tensor | None
     ) -> Structure | None:
+        x_src, x_dst = ends
         if score is not None and self.strategy == "implicit" and self.mix_logit is None:
             raise InputError(
                 "score: the implicit strategy mixes it in with r_f and r_s, which a layer without an "
@@ -286,9 +290,7 @@ class CATConv(MessagePassing):
                 raise InputError("edge_attr: given, but the layer was made without edge_dim; pass edge_dim=")
             return None
         if edge_attr is None:
-            raise InputError(
-                "edge_attr: missing; the layer was made with edge_dim, so every edge needs features"
-            )
+            raise InputError("edge_attr: missing; the layer was made with edge_dim, so edges need features")
         edge_attr = edge_attr.view(-1, 1) if edge_attr.dim() == 1 else edge_attr
         weight = self.lin_edge.weight.view(self.heads, self.out_channels, -1)
         if edge_attr.shape != (adj.num_edges, weight.size(2)):
@@ -301,9 +303,7 @@ class CATConv(MessagePassing):
 
     # Step 3.
 
-    def _projected(
-        self, x_src: Tensor, x_dst: Tensor | None, x_dropout: Dropout | None
-    ) -> tuple[Tensor, Tensor | None]:
+    def _projected(self, x_src: Tensor, x_dst: Tensor | None, x_dropout: Dropout | None) -> Ends:
         """W x of sources and targets: one tensor where they are nodes of one kind. [nodes, heads, out]"""
         shape = (-1, self.heads, self.out_channels)
         h_src = _project(self.lin or self.lin_src, x_src, x_dropout).view(shape)
@@ -311,9 +311,6 @@ class CATConv(MessagePassing):
             return h_src, h_src
         lin_dst = self.lin or self.lin_dst
         return h_src, None if x_dst is None else _project(lin_dst, x_dst, x_dropout).view(shape)
-
-    def _widens(self, x: Tensor) -> bool:
-        return x.layout == torch.strided and x.size(1) < self.heads * self.out_channels
 
     def _attend(
         self, adj: Adjacency, h: Tensor, structure: Structure | None, edge_logit: Tensor | None
@@ -326,7 +323,7 @@ class CATConv(MessagePassing):
         att = (self.att_src.squeeze(0), self.att_dst.squeeze(0))
         merge = not self.concat and self.residual != "per-head"  # else each head is still wanted
         parts = (*att, edge_logit, score, mix_logit, self.eps_logit, self.negative_slope)
-        return ops.attend(adj, h, *parts, *self._drop(self.dropout, h), merge)
+        return ops.attend(adj, h, *parts, *draw_dropout(self, self.dropout, h), merge)
 
     def _logits(
         self, adj: Adjacency, h_src: Tensor, h_dst: Tensor | None, edge_logit: Tensor | None
@@ -345,7 +342,7 @@ class CATConv(MessagePassing):
 
     def _sum(self, adj: Adjacency, alpha: Tensor, h_src: Tensor, h_dst: Tensor | None) -> Tensor:
         """Eq. 9. -> [targets, heads, out]"""
-        eps, (dropout, seed) = self.eps, self._drop(self.dropout, h_src)
+        eps, (dropout, seed) = self.eps, draw_dropout(self, self.dropout, h_src)
         # The kernel's self term reads row i of the sources as target i, without dropout of its own.
         within = h_dst is h_src and not self._drops_self_term and not self._is_watched
         if not self._is_watched:
@@ -357,7 +354,7 @@ class CATConv(MessagePassing):
         if eps is None or within or h_dst is None:
             return out
         own = ops.targets(adj, h_dst)
-        own = ops.activate_and_drop(own, "none", *self._drop(self.self_dropout, own))
+        own = ops.activate_and_drop(own, "none", *draw_dropout(self, self.self_dropout, own))
         share = eps / adj.degree.clamp(min=1).unsqueeze(1)  # [targets, heads]
         return out + share.unsqueeze(2).to(own.dtype) * own
 
@@ -374,22 +371,11 @@ class CATConv(MessagePassing):
     def _drops_self_term(self) -> bool:
         return self.training and self.self_dropout > 0.0 and self.eps_logit is not None
 
-    def _drop(self, share: float, like: Tensor) -> tuple[float, Tensor | None]:
-        """Share and seed of a dropout, in training."""
-        return (share, draw_seed(like.device)) if self.training and share > 0.0 else (0.0, None)
-
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads}, "
             f"strategy={self.strategy!r}, intervention={type(self.intervention).__name__})"
         )
-
-
-def _targets(edges: Tensor, found: tuple[int, int | None]) -> int:
-    """The number of targets, where only the sources have features: as many as the edges name."""
-    if found[1] is not None:
-        return found[1]
-    return int(edges[1].max()) + 1 if edges.layout == torch.strided and edges.numel() else found[0]
 
 
 def _loop_features(adj: Adjacency, edge_attr: Tensor, fill_value: float | str) -> Tensor:
@@ -426,6 +412,4 @@ def _project(linear: Linear | None, x: Tensor, dropout: Dropout | None) -> Tenso
     assert linear is not None
     _initialise(linear, x)
     checks.width(x, linear.in_channels)
-    if x.layout == torch.sparse_csr:
-        return ops.sparse_project(x, linear.weight, *(dropout or (0.0, None)))
-    return ops.project(x, linear.weight)
+    return ops.project(x, linear.weight, *(dropout or (0.0, None)))

@@ -1,12 +1,60 @@
 """What training, evaluation and the estimators ask of a model: a few methods."""
 
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from ..graph.adjacency import Adjacency, adjacency
+from .interventions import Intervention
+
+V = TypeVar("V")
 Perturb = Callable[[Tensor, Any], tuple[Tensor, Any]]  # features and graph -> the same, a little different
+
+
+class Recent(Generic[V]):
+    """The last results, each found again by the tensors that it was made of: a layer sorts its edges once.
+
+    Tensors are compared by identity and version, never by values, so that looking costs nothing and a tensor
+    that was changed in place is noticed. A copy is empty: that of a layer carries no graph along.
+    """
+
+    def __init__(self, size: int = 2) -> None:  # two: training and validation take turns
+        self.size = size
+        self._entries: list[tuple[tuple[Tensor | None, ...], object, V]] = []
+
+    def get(self, tensors: tuple[Tensor | None, ...], rest: Hashable, make: Callable[[], V]) -> V:
+        """What `make()` gave for these, or gives now."""
+        versioned = all(one is None or not one.is_inference() for one in tensors)
+        key = (rest, [None if one is None else one._version for one in tensors] if versioned else None)
+        same = (
+            entry
+            for entry in self._entries
+            if versioned and entry[1] == key and all(a is b for a, b in zip(entry[0], tensors, strict=True))
+        )
+        now = next(same, None) or (tensors, key, make())
+        self._entries = [*(entry for entry in self._entries if entry is not now), now][-self.size :]
+        return now[2]
+
+    @property
+    def last(self) -> V | None:
+        return self._entries[-1][2] if self._entries else None
+
+    def __reduce__(self) -> tuple[type, tuple[int]]:
+        return type(self), (self.size,)
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside the block, no dropout; then the mode that there was."""
+    was_training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(was_training)
 
 
 class NodeModel(nn.Module):
@@ -26,7 +74,7 @@ class NodeModel(nn.Module):
         return edge_index
 
     def observe(self, x: Tensor, graph: Any) -> None:
-        """Look at the whole graph once, before parts of it come in. Interventions computed from it do."""
+        """Look at the whole graph once, before parts of it come in."""
 
     def forward(self, x: Tensor, graph: Any) -> Tensor:
         """Logits. [nodes, features] -> [targets, classes]"""
@@ -40,20 +88,13 @@ class NodeModel(nn.Module):
         """The intervention's loss over the whole graph, zero where there is none."""
         return next(self.parameters()).new_zeros(())
 
-    def predict_and_penalise(self, x: Tensor, graph: Any, whole: Any = None) -> tuple[Tensor, Tensor]:
-        """Logits and penalty of one training step, sharing what the two have in common.
-
-        `whole` is the whole graph where `graph` is only a field of it: the penalty always covers all of it.
-        """
-        logits, penalty = self.predict_often(x, graph, whole)
-        return logits.squeeze(0), penalty
-
     def predict_often(
         self, x: Tensor, graph: Any, whole: Any = None, passes: int = 1, perturb: Perturb | None = None
     ) -> tuple[Tensor, Tensor]:
         """Several passes, each with its own dropout and, if given, its own perturbation of x and graph.
 
-        -> logits [passes, targets, classes], and the penalty, which all passes share.
+        -> logits [passes, targets, classes], and the penalty, which all passes share. `whole` is the whole
+        graph where `graph` is only a field of it: the penalty always covers all of it.
         """
         inputs = [(x, graph) if perturb is None else perturb(x, graph) for _ in range(passes)]
         logits = torch.stack([self(*one) for one in inputs])
@@ -70,9 +111,39 @@ class NodeModel(nn.Module):
     @torch.no_grad()
     def probabilities(self, x: Tensor, graph: Any) -> Tensor:
         """Class probabilities without dropout. -> [targets, classes]"""
-        was_training = self.training
-        self.eval()
-        try:
+        with evaluating(self):
             return self(x, graph).softmax(dim=-1)
-        finally:
-            self.train(was_training)
+
+
+class ScoredModel(NodeModel):
+    """A model around an intervention, if any, on a graph with one self-loop per node, sorted by target."""
+
+    form = Adjacency
+
+    def __init__(self, intervention: Intervention | None) -> None:
+        super().__init__()
+        self.intervention = intervention
+        self._graphs: Recent[Adjacency] = Recent()
+
+    def prepare(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> Adjacency:
+        """The last ones are kept."""
+
+        def make() -> Adjacency:
+            made = adjacency(edge_index, num_nodes)
+            return made if edge_weight is None else made.with_weights(edge_weight)
+
+        return self._graphs.get((edge_index, edge_weight), num_nodes, make)
+
+    def observe(self, x: Tensor, graph: Tensor | Adjacency) -> None:
+        """Let the intervention score this whole graph by these input features."""
+        if self.intervention is not None:
+            whole = graph if isinstance(graph, Adjacency) else self.prepare(graph, x.size(0))
+            self.intervention.observe(whole, x)
+
+    def penalty(self, graph: Any, score: Tensor | None = None) -> Tensor:
+        if self.intervention is None:
+            return super().penalty(graph)
+        return self.intervention.penalty(graph, None, score)
+
+    def structural_parameters(self) -> list[nn.Parameter]:
+        return [] if self.intervention is None else list(self.intervention.parameters())

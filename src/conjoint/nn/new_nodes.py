@@ -5,10 +5,10 @@ all that the layers compute for known nodes stays as it is too.
 """
 
 import copy
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
@@ -17,13 +17,10 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from ..graph.adjacency import Adjacency
-from ..graph.proximity import normalised, spectral_vectors, with_loops
-from .cat import CAT
+from ..graph.proximity import Floats, matrix_of, normalised, spectral_vectors
 from .interventions import EdgeScores, EmbeddingSimilarity, Intervention, LowRank, Several, SpectralSimilarity
-from .model import NodeModel
-from .random_propagation import RandomPropagation
+from .model import NodeModel, ScoredModel
 
-Floats = npt.NDArray[np.float64]
 Rows = Literal["fitted", "mean"]
 ROUNDS = 50  # at most: new nodes that are linked to each other are solved for in turns
 RIDGE = 1e-6  # of the mean diagonal: factors may be linearly dependent
@@ -45,7 +42,7 @@ def with_new_nodes(model: NodeModel, before: Adjacency, after: Adjacency, rows: 
             f"after: {after.num_src} nodes, but the network knows {before.num_src}; keep those in order"
         )
     made = copy.deepcopy(model)
-    if isinstance(made, CAT | RandomPropagation) and made.intervention is not None:
+    if isinstance(made, ScoredModel) and made.intervention is not None:
         made.intervention = extended(made.intervention, before, after, rows)
     return made
 
@@ -86,13 +83,27 @@ def _mean(held: Tensor, after: Adjacency) -> Tensor:
 
 
 def _simple(adj: Adjacency) -> sp.csr_array:
-    row, col = adj.row[adj.simple].cpu().numpy(), adj.col[adj.simple].cpu().numpy()
-    return sp.csr_array((np.ones(len(row)), (row, col)), shape=(adj.num_dst, adj.num_src))
+    """The paper's A: no self-loops, parallel edges once; rows are targets."""
+    return matrix_of(adj.edge_index, adj.num_src, loops=False, undirected=False, dtype=np.float64)
 
 
 def _normalised(adj: Adjacency) -> sp.csr_array:
     """S = D^-1/2 (A + I) D^-1/2"""
-    return sp.csr_array(normalised(with_loops(adj.edge_index, adj.num_src)), dtype=np.float64)
+    return normalised(matrix_of(adj.edge_index, adj.num_src)).astype(np.float64)
+
+
+def _in_turns(
+    known: Floats, count: int, rows_of: Callable[[Floats], Floats], rtol: float = 0.0, atol: float = 0.0
+) -> Tensor:
+    """All rows, the last `count` of which follow from each other by `rows_of`, until they settle."""
+    joined = np.concatenate([known, np.zeros((count, known.shape[1]))])
+    for _ in range(ROUNDS):
+        rows = rows_of(joined)
+        settled = np.allclose(rows, joined[len(known) :], rtol=rtol, atol=atol)
+        joined[len(known) :] = rows
+        if settled:
+            break
+    return torch.from_numpy(joined)
 
 
 def _solved(given: LowRank, after: Adjacency) -> Tensor:
@@ -102,29 +113,23 @@ def _solved(given: LowRank, after: Adjacency) -> Tensor:
     """
     matrix = _normalised(after) if given.normalised else _simple(after)
     factors = given.factors.detach().double().cpu().numpy()
-    known = len(factors)
-    new = sp.csr_array(matrix[known:])
-    factors = np.concatenate([factors, np.zeros((new.shape[0], factors.shape[1]))])
-    for _ in range(ROUNDS):
-        basis = matrix.T @ factors if given.expresses else factors  # B^T: [nodes, rank]
+    new = sp.csr_array(matrix[len(factors) :])
+
+    def rows_of(joined: Floats) -> Floats:
+        basis = matrix.T @ joined if given.expresses else joined  # B^T: [nodes, rank]
         gram = basis.T @ basis
         gram += RIDGE * max(np.trace(gram) / len(gram), 1e-12) * np.eye(len(gram))
-        rows = np.linalg.solve(gram, (new @ basis).T).T
-        settled = np.allclose(rows, factors[known:], rtol=1e-4, atol=1e-6)
-        factors[known:] = rows
-        if settled:
-            break
-    return _tensor(factors[known:])
+        return np.linalg.solve(gram, (new @ basis).T).T
+
+    return _in_turns(factors, new.shape[0], rows_of, rtol=1e-4, atol=1e-6)[len(factors) :]
 
 
 def _averaged(vectors: Tensor, after: Adjacency) -> Tensor:
     """Means over a new node's neighbours, new ones included; vectors come with no loss to minimise."""
-    known, new = len(vectors), sp.csr_array(_simple(after)[len(vectors) :])
+    new = sp.csr_array(_simple(after)[len(vectors) :])
     count = np.maximum(np.diff(new.indptr), 1)[:, None]
-    joined = np.concatenate([vectors.double().cpu().numpy(), np.zeros((new.shape[0], vectors.size(1)))])
-    for _ in range(ROUNDS):
-        joined[known:] = (new @ joined) / count
-    return _tensor(joined[known:])
+    known: Any = vectors.double().cpu().numpy()
+    return _in_turns(known, new.shape[0], lambda joined: (new @ joined) / count)[len(vectors) :]
 
 
 def extended_spectrum(before: Adjacency, after: Adjacency, rank: int, seed: int = 0) -> Tensor:
@@ -133,7 +138,7 @@ def extended_spectrum(before: Adjacency, after: Adjacency, rank: int, seed: int 
     Nystrom: an eigenvector satisfies lambda u_n = sum_j S_nj u_j in every row n, so a new row follows from
     those of its neighbours: u_n = sum_(j != n) S_nj u_j / (lambda - S_nn).
     """
-    known, nodes = before.num_src, after.num_src
+    known = before.num_src
     unit = spectral_vectors(before.edge_index, known, rank, seed).double().numpy()
     old = _normalised(before)
     # Rows have length 1. The first column is known without computation, which gives their lengths back.
@@ -144,16 +149,10 @@ def extended_spectrum(before: Adjacency, after: Adjacency, rank: int, seed: int 
     values = (vectors * (old @ vectors)).sum(axis=0) / size
     step = sp.csr_array(_normalised(after)[known:])
     own = 1.0 / np.diff(step.indptr)
-    joined = np.concatenate([vectors, np.zeros((nodes - known, vectors.shape[1]))])
-    for _ in range(ROUNDS):
+
+    def rows_of(joined: Floats) -> Floats:
         others = step @ joined - own[:, None] * joined[known:]
-        rows = others / np.maximum(values[None, :] - own[:, None], 0.1)
-        settled = np.allclose(rows, joined[known:], rtol=1e-4, atol=1e-9)
-        joined[known:] = rows
-        if settled:
-            break
-    return F.normalize(_tensor(joined), dim=1).float()
+        return others / np.maximum(values[None, :] - own[:, None], 0.1)
 
-
-def _tensor(array: Any) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(array))
+    joined = _in_turns(vectors, after.num_src - known, rows_of, rtol=1e-4, atol=1e-9)
+    return F.normalize(joined, dim=1).float()

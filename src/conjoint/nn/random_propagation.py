@@ -5,32 +5,64 @@ After GRAND, "Graph Random Neural Networks for Semi-Supervised Learning on Graph
 .. math:: \bar X = \frac{1}{K + 1} \sum_{k=0}^{K} P^k \, \mathrm{drop}(X), \quad
     Z = \sigma(\bar X W_1 + b_1) W_2 + b_2
 
-GRAND takes the normalised adjacency for P. Here an edge weighs as much as its structural score says, see
-`nn.propagation`, so that features do not take edges that are probably wrong.
+GRAND takes the normalised adjacency for P. Here an edge is weighted by its structural score C, so
+that features do not take edges that are probably wrong:
+
+.. math:: P_{ij} = \frac{w_{ij}}{\sqrt{d_i d_j}}, \quad w_{ij} = e^{C_{ij}},
+    \quad d_i = \sum_{j \in N_i} w_{ij}
 
 With a gate, W_1 is diag(g) V, both learnt. Weight decay on g and V together prices each feature's row as a
-whole, so features that tell little are left out, and those that tell much cost less. (GRAND's code has such a
+whole, so uninformative features are left out, and informative ones cost less. (GRAND's code has such a
 factor on Pubmed alone, inside the batch normalisation of its input.)
 """
+
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..graph.adjacency import Adjacency, adjacency
+from ..graph.adjacency import Adjacency
 from . import checks, ops
 from .attention import ConjointAttention
-from .baselines.layers import FeatureLinear, dropped, project
 from .interventions import Intervention
-from .model import NodeModel, Perturb
-from .propagation import propagation_weights
-from .randomness import draw_seed
+from .layers import FeatureLinear, draw_dropout, dropped, project
+from .model import Perturb, ScoredModel
 
 # Columns that are propagated at once: a row's sum then stays in registers (csrc/walk.h).
 WIDEST = 64
 
 
-class RandomPropagation(NodeModel):
-    """Random propagation over edges that weigh as an intervention says, then two layers.
+@torch.no_grad()
+def propagation_weights(adj: Adjacency, score: Tensor | None) -> Tensor:
+    """P on the entries, without a gradient; of [entries, k] scores the mean counts. -> [entries, 1]"""
+    if score is None:
+        score = torch.zeros(adj.num_entries, device=adj.col.device)
+    elif score.dim() == 2:
+        score = score.mean(dim=1)
+    if adj.log_weight is not None:
+        score = score + adj.log_weight.to(score.dtype)
+    # Logarithms of d, as a score of 100 must not overflow. Every node has a loop, so each row has a largest.
+    largest = score.new_full((adj.num_dst,), -torch.inf).scatter_reduce(0, adj.row, score, "amax")
+    total = score.new_zeros(adj.num_dst).index_add(0, adj.row, (score - largest[adj.row]).exp())
+    log_degree = largest + total.log()
+    # Above 0 only where C_ij and C_ji differ: no edge may multiply what it carries.
+    return (score - 0.5 * (log_degree[adj.row] + log_degree[adj.col])).clamp(max=0.0).exp().unsqueeze(1)
+
+
+def propagate(adj: Adjacency, weights: Tensor, logits: Tensor, steps: int, teleport: float) -> Tensor:
+    """Logits Z after `steps` of personalised PageRank, H <- (1 - t) P H + t Z. logits: [nodes, ...]
+
+    As in APPNP ("Predict then Propagate", Klicpera et al., 2019).
+    """
+    start = logits.flatten(1).unsqueeze(1)  # [nodes, 1, channels]: one head
+    now = start
+    for _ in range(steps):
+        now = torch.lerp(ops.aggregate(adj, weights, now), start, teleport)
+    return now.reshape(logits.shape)
+
+
+class RandomPropagation(ScoredModel):
+    """Random propagation over edges weighted by an intervention, then two layers.
 
     Args:
         in_channels: number of input features.
@@ -55,11 +87,10 @@ class RandomPropagation(NodeModel):
         drop_node: float = 0.5,
         gate: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(intervention)
         checks.at_least(1, hidden_channels=hidden_channels, out_channels=out_channels)
         checks.at_least(0, steps=steps)
         checks.share(dropout=dropout, drop_node=drop_node)
-        self.intervention = intervention
         self.steps, self.dropout, self.drop_node = steps, dropout, drop_node
         self.first = FeatureLinear(in_channels, hidden_channels, bias=False, weight_initializer="glorot")
         self.gate = nn.Parameter(torch.ones(in_channels)) if gate else None
@@ -76,35 +107,15 @@ class RandomPropagation(NodeModel):
         if self.intervention is not None:
             self.intervention.reset_parameters()
 
-    form = Adjacency
-
-    def prepare(self, edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> Adjacency:
-        """The graph with one self-loop per node, sorted by target."""
-        made = adjacency(edge_index, num_nodes)
-        return made if edge_weight is None else made.with_weights(edge_weight)
-
-    def observe(self, x: Tensor, graph: Adjacency) -> None:
-        if self.intervention is not None:
-            self.intervention.observe(graph, x)
-
     def forward(self, x: Tensor, graph: Adjacency) -> Tensor:
-        hidden = self._propagate(self._project(x).unsqueeze(1), x, graph)  # [nodes, 1, hidden]
-        return self.second(self._activate(hidden)).squeeze(1)
+        return self.second(self.embed(x, graph))
 
     def embed(self, x: Tensor, graph: Adjacency) -> Tensor:
         """The hidden units."""
         return self._activate(self._propagate(self._project(x).unsqueeze(1), x, graph)).squeeze(1)
 
-    def penalty(self, graph: Adjacency) -> Tensor:
-        return super().penalty(graph) if self.intervention is None else self.intervention.penalty(graph)
-
     def predict_often(
-        self,
-        x: Tensor,
-        graph: Adjacency,
-        whole: Adjacency | None = None,
-        passes: int = 1,
-        perturb: Perturb | None = None,
+        self, x: Tensor, graph: Adjacency, whole: Any = None, passes: int = 1, perturb: Perturb | None = None
     ) -> tuple[Tensor, Tensor]:
         """The passes are propagated side by side, unless each has a graph of its own."""
         inputs = [(x, graph) if perturb is None else perturb(x, graph) for _ in range(passes)]
@@ -121,9 +132,6 @@ class RandomPropagation(NodeModel):
         """P beside the edges: one layer, one head. What a node takes from another in one step."""
         weights = graph.to_user_order(self._weights(x, graph))
         return [ConjointAttention(graph.edge_index, weights, structural=weights.squeeze(1))]
-
-    def structural_parameters(self) -> list[nn.Parameter]:
-        return [] if self.intervention is None else list(self.intervention.parameters())
 
     def _project(self, x: Tensor) -> Tensor:
         """drop(X) W_1: before propagation, as hidden units are fewer than features. [nodes, hidden]"""
@@ -152,6 +160,5 @@ class RandomPropagation(NodeModel):
 
     def _activate(self, hidden: Tensor) -> Tensor:
         """Bias, ReLU and, in training, dropout. [nodes, passes, hidden]"""
-        dropout = self.dropout if self.training else 0.0
-        seed = draw_seed(hidden.device) if dropout > 0.0 else None
-        return ops.activate_and_drop(hidden + self.first_bias, "relu", dropout, seed)
+        dropout = draw_dropout(self, self.dropout, hidden)
+        return ops.activate_and_drop(hidden + self.first_bias, "relu", *dropout)

@@ -16,10 +16,10 @@ from torch import Tensor
 from ..errors import InputError
 from ..graph import embeddings
 from ..graph.graph import Graph, as_graph
-from ..graph.pruning import alike
+from ..graph.overlap import alike
 from ..graph.sparse import row_normalise
+from . import baselines as base
 from . import checks
-from .baselines import networks as base
 from .cat import CAT
 from .conv import Strategy
 from .interventions import Intervention, catalogue
@@ -80,9 +80,7 @@ class Body:
     reading: dict[str, Any] = field(default_factory=dict)  # of `input_features` and `input_graph`
     scored: bool = False  # stands around an intervention
     strategy: Strategy | None = None
-    embedding: Callable[..., Tensor] | None = (
-        None  # (edge_index, num_nodes, dim, seed=), joined with features
-    )
+    embedding: Callable[..., Tensor] | None = None  # (edge_index, num_nodes, dim, seed=)
 
 
 GAT: dict[str, Any] = {
@@ -101,11 +99,7 @@ GAT: dict[str, Any] = {
 }
 SELF_TERM = {**GAT, "self_dropout": 0.0, "per_head": True}
 RANDOM_PROPAGATION = {"hidden": 32, "steps": 8, "dropout": 0.5, "drop_node": 0.5}
-EMBEDDING = {
-    "dim": 64,
-    "scale": 0.1,
-    "embedding_seed": 0,
-}  # scale: of an embedding's row against the features'
+EMBEDDING = {"dim": 64, "scale": 0.1, "embedding_seed": 0}  # scale: of its rows against the features'
 PRUNING = {"threshold": 0.01}  # Wu et al., IJCAI 2019: no edge between ends of a smaller Jaccard similarity
 
 
@@ -204,10 +198,7 @@ def input_features(name: str, data: Graph, **settings: Any) -> Tensor:
 
 
 def input_graph(name: str, data: Graph, **settings: Any) -> Graph:
-    """The graph as the model called `name` reads it: its `input_features`, without the edges that it drops.
-
-    `data` itself where nothing is to be changed, else a copy.
-    """
+    """The graph as the model called `name` reads it: its `input_features`, without edges that it drops."""
     graph, body = as_graph(data), BODIES[parse(name).body]
     threshold = _chosen(name, settings).get("threshold")
     if body.embedding is None and threshold is None:

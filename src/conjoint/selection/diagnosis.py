@@ -17,7 +17,7 @@ from torch import Tensor
 from ..graph import decoys
 from ..graph.adjacency import Adjacency
 from ..graph.graph import Graph, as_graph
-from ..graph.smoothing import reduced_features
+from ..graph.proximity import reduced_features
 from ..nn.interventions import LowRank, catalogue
 
 LEARNING_STEPS = 300

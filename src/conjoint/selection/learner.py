@@ -14,7 +14,7 @@ from ..data import from_any, load_graph, read_graph
 from ..data.benchmarks import BENCHMARKS
 from ..graph.folder import is_graph_folder, open_folder
 from ..graph.graph import Graph, as_graph
-from ..graph.splits import RULES, Split, usual_split
+from ..graph.splits import SPLITS, Split, usual_split
 from ..nn import zoo
 from ..training import BatchConfig, Fitted, ModelSpec, Ranks, Run, alone, config_to, embed, fit
 from ..training.config import batch_config_from
@@ -180,7 +180,7 @@ def split_of(graph: Graph, options: Mapping[str, Any], run_seed: int) -> Split:
 
 def _rule_with(options: Mapping[str, Any]) -> str | None:
     """The rule whose own options were given."""
-    return next((name for name, rule in RULES.items() for option in rule.options if option in options), None)
+    return next((name for name, has in SPLITS.items() for option in has if option in options), None)
 
 
 def settle(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str | None]:

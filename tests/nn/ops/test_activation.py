@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from conjoint.nn import ops
-from conjoint.nn.randomness import keep_mask
+from conjoint.nn.ops import keep_mask
 from kernel_cases import check, numbers
 
 SEED = torch.tensor([987654321987654321])

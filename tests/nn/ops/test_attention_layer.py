@@ -99,33 +99,29 @@ class Layer:
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_attention_equals_its_definition(graph: str, strategy: str, heads: int) -> None:
     adj = GRAPHS[graph]()
-    check(_attention(adj, strategy), *_inputs(adj, heads, strategy))
+    check(Weights(adj), *_inputs(adj, heads, strategy))
 
 
 @pytest.mark.parametrize("strategy", ["feature", "implicit"])
 def test_attention_without_target_logits_and_with_edge_logits(strategy: str) -> None:
     adj = GRAPHS["rectangular"]()
     a_src, _, _, structure, mix = _inputs(adj, 4, strategy)
-    check(_attention(adj, strategy), a_src, None, numbers(adj.num_entries, 4, seed=5), structure, mix)
+    check(Weights(adj), a_src, None, numbers(adj.num_entries, 4, seed=5), structure, mix)
 
 
 def test_a_hub_of_degree_1e5() -> None:
     adj = hub_graph(100_000, hub_is="target")
-    check(_attention(adj, "implicit"), *_inputs(adj, 2, "implicit"))
-
-
-def _attention(adj: Adjacency, strategy: str) -> "Weights":
-    return Weights(adj, strategy.startswith("explicit"))
+    check(Weights(adj), *_inputs(adj, 2, "implicit"))
 
 
 class Weights:
-    def __init__(self, adj: Adjacency, explicit: bool) -> None:
-        self.adj, self.explicit = adj, explicit
+    def __init__(self, adj: Adjacency) -> None:
+        self.adj = adj
 
     def __call__(self, *inputs: Tensor | None) -> tuple[Tensor, Tensor]:
         a_src, a_dst, edge_logit, structure, mix = inputs
         assert a_src is not None
-        return ops.attention(self.adj, a_src, a_dst, edge_logit, structure, mix, 0.2, self.explicit)
+        return ops.attention(self.adj, a_src, a_dst, edge_logit, structure, mix, 0.2)
 
 
 def _inputs(adj: Adjacency, heads: int, strategy: str) -> tuple[Tensor | None, ...]:

@@ -62,7 +62,7 @@ ALWAYS_INLINE ix rows_together(const ix *rowptr, ix i, ix end, ix most) {
     return after;
 }
 
-/* Dropout: a place is kept when hash(seed, place) >= threshold; the same function as nn/randomness.py. */
+/* Dropout: a place is kept when hash(seed, place) >= threshold; the same function as nn/ops/activation.py. */
 typedef struct {
     uint32_t low, high, threshold;
     int on;

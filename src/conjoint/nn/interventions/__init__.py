@@ -6,6 +6,8 @@ from .computed import (
     AdamicAdarSimilarity,
     Computed,
     DiffusionSimilarity,
+    EmbeddingSimilarity,
+    FeatureSimilarity,
     JaccardSimilarity,
     RandomSimilarity,
     SmoothedSimilarity,
@@ -19,4 +21,3 @@ from .factors import (
     NormalisedFactorization,
     SelfExpression,
 )
-from .similarity import EmbeddingSimilarity, FeatureSimilarity

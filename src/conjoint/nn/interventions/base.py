@@ -29,7 +29,10 @@ class Intervention(nn.Module):
         return [type(self).__name__]
 
     def reset_parameters(self) -> None:
-        """Draw what it learns anew; most learn nothing."""
+        """Draw what it learns anew."""
+        for part in self.children():
+            if isinstance(part, Intervention | Temperature):
+                part.reset_parameters()
 
     def observe(self, adj: Adjacency, x: Tensor | None = None) -> None:
         """Take this for the whole graph and x for its input features. Most have no use for them."""
@@ -53,7 +56,7 @@ class Intervention(nn.Module):
         return self._checked(adj, self.score(adj, x, n_id))
 
     def structure(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Structure:
-        """The scores as the implicit strategy wants them, with their softmax beside them."""
+        """The scores for the implicit strategy, with their softmax beside them."""
         return Structure(adj, self(adj, x, n_id))
 
     def between(self, adj: Adjacency, x_src: Tensor, x_dst: Tensor | None) -> Tensor:
@@ -160,10 +163,7 @@ def _columns(scores: list[Tensor]) -> Tensor:
 
 
 class Constant(Intervention):
-    """Scores every edge alike: attention to structure becomes the plain mean of the neighbourhood.
-
-    A control: what is left of an intervention's gain when the intervention knows nothing.
-    """
+    """A control that scores every edge alike: structural attention is the mean of the neighbourhood."""
 
     def __init__(self, value: float = 0.0) -> None:
         super().__init__()
@@ -178,10 +178,7 @@ class Constant(Intervention):
 
 
 class EdgeScores(Intervention):
-    """Any per-edge tensor as an intervention: one number for each edge of the graph, in the user's order.
-
-    Self-loops that the layer adds get `loop_score`, the mean of the given scores by default.
-    """
+    """One number for each edge, in the user's order; `loop_score`, or their mean, for added self-loops."""
 
     serves_parts = False
     scores: Tensor

@@ -7,7 +7,6 @@ from typing import Any
 from ...errors import InputError
 from . import computed, factors
 from .base import Constant, Intervention, Several
-from .similarity import FeatureSimilarity
 
 
 @dataclass(frozen=True)
@@ -15,23 +14,18 @@ class Kind:
     about: str
     make: Callable[..., Intervention]
     has: tuple[str, ...] = ()  # what can be chosen about it: rank, temperature, learn_temperature
-    control: bool = False  # knows nothing, on purpose
-    learns: bool = False  # its temperature, unless told otherwise: its scale is not known beforehand
-    per_node: bool = False  # has a row of factors per node, as many columns as classes unless told otherwise
+    control: bool = False  # carries no information, on purpose
+    learns: bool = False  # its temperature by default: its scale is not known beforehand
+    per_node: bool = False  # has a row of factors per node, by default as many columns as classes
 
 
 def make(name: str, num_nodes: int, classes: int, **choices: Any) -> Intervention:
-    """The intervention called `name` for a graph of this size; a plus joins several.
-
-    `choices` are rank, temperature and learn_temperature; of several, each takes those that it has. None:
-    as it usually is.
-    """
+    """The intervention called `name`; a plus joins several, each of which takes the `choices` that it has."""
     made = []
     for kind in kinds(name):
         given = {key: choices[key] for key in kind.has if choices.get(key) is not None}
-        made.append(
-            kind.make(num_nodes, **{"rank": classes} | given) if kind.per_node else kind.make(**given)
-        )
+        sizes = {"num_nodes": num_nodes, "rank": classes} if kind.per_node else {}
+        made.append(kind.make(**sizes | given))
     return made[0] if len(made) == 1 else Several(made, name.split("+"))
 
 
@@ -51,7 +45,7 @@ ALL = ("rank", *TEMPERED)
 KINDS: dict[str, Kind] = {
     "mf": Kind("matrix factorisation", factors.MatrixFactorization, ("rank",), per_node=True),
     "sc": Kind("self-expression", factors.SelfExpression, ("rank",), per_node=True),
-    "fs": Kind("feature similarity", FeatureSimilarity),
+    "fs": Kind("feature similarity", computed.FeatureSimilarity),
     "zero": Kind("every edge scored 0", Constant, control=True),
     "random": Kind("random scores", computed.RandomSimilarity, TEMPERED, control=True),
     "spectral": Kind("similarity of leading eigenvectors", computed.SpectralSimilarity, ALL),

@@ -4,18 +4,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+import scipy.sparse as sp
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...errors import InputError
-from ...graph import decoys, overlap
+from ...graph import decoys, overlap, proximity
 from ...graph.adjacency import Adjacency
-from ...graph.proximity import diffusion_vectors, spectral_vectors
-from ...graph.smoothing import reduced_features, smooth, smoothed_features
+from ...graph.sparse import is_sparse, to_scipy
 from .. import ops
 from .base import Intervention, Temperature
 
 T = TypeVar("T")
+STEP = 1 << 18  # sparse rows that are compared at a time
 
 
 @dataclass(eq=False)
@@ -28,11 +31,11 @@ class _Seen:
     scores: Tensor | None = None  # [entries]
 
     def has_edges(self, adj: Adjacency) -> bool:
-        """Each layer sorts its edges for itself, so equal graphs count as the same."""
+        """Compared by value: each layer sorts its edges for itself."""
         return self.adj is adj or (_equal(self.adj.rowptr, adj.rowptr) and _equal(self.adj.col, adj.col))
 
     def has_features(self, x: Tensor | None) -> bool:
-        """Loading and normalising make new tensors, so equal features count as the same."""
+        """Compared by value too: loading and normalising make new tensors."""
         if self.x is None or x is None:
             return self.x is x
         return _version(self.x) == self.version and _equal(self.x, x)
@@ -61,9 +64,6 @@ class Computed(Intervention):
         super().__init__()
         self.temperature = Temperature(temperature, learn_temperature)
         self._seen: _Seen | None = None
-
-    def reset_parameters(self) -> None:
-        self.temperature.reset_parameters()
 
     def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
         """One number per entry of the whole graph. -> [entries]"""
@@ -124,10 +124,7 @@ class Computed(Intervention):
 
 
 class SpectralSimilarity(Computed):
-    """Cosine of the `rank` leading eigenvectors of D^-1/2 (A + I) D^-1/2, see `spectral_vectors`.
-
-    High where two nodes lie in the same well-knit part of the graph.
-    """
+    """Cosine of the `rank` leading eigenvectors of D^-1/2 (A + I) D^-1/2: high inside a well-knit part."""
 
     decided_by = ("rank", "seed")
 
@@ -140,11 +137,11 @@ class SpectralSimilarity(Computed):
         self.rank, self.seed = rank, seed
 
     def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
-        return _dots(adj, spectral_vectors(adj.edge_index, adj.num_src, self.rank, self.seed))
+        return _dots(adj, proximity.spectral_vectors(adj.edge_index, adj.num_src, self.rank, self.seed))
 
 
 class SmoothedSimilarity(Computed):
-    """Cosine of the input features after smoothing over `hops` hops, see `smoothed_features`.
+    """Cosine of the input features after smoothing over `hops` hops, see `proximity.smoothed_features`.
 
     High where not only two nodes but also their surroundings look alike; one wrong edge hardly moves it.
 
@@ -174,9 +171,15 @@ class SmoothedSimilarity(Computed):
         super().observe(adj, x if self.features is None else self.features)
 
     def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
+        return self._cosine(adj, self._vectors(x))
+
+    def _vectors(self, x: Tensor | None) -> proximity.Floats:
         assert x is not None
-        options = {"hops": self.hops, "rank": self.rank, "seed": self.seed}
-        return _dots(adj, smoothed_features(x, adj.edge_index, adj.num_src, centre=True, **options))
+        return proximity.reduced_features(x, rank=self.rank, seed=self.seed, centre=True)
+
+    def _cosine(self, adj: Adjacency, vectors: proximity.Floats) -> Tensor:
+        smoothed = proximity.smooth(vectors, adj.edge_index, adj.num_src, self.hops)
+        return _dots(adj, torch.from_numpy(smoothed))
 
 
 class TrustedEdges(SmoothedSimilarity):
@@ -213,23 +216,18 @@ class TrustedEdges(SmoothedSimilarity):
         return sharpness * cosine
 
     def sharpness(self, adj: Adjacency, x: Tensor) -> float:
-        """T: how much it doubts the edges of this graph. 0 where it takes all for equal."""
+        """T of this graph. 0 where all edges count alike."""
         return self.shared("fit", adj, x, self._fit)[0]
 
     def _fit(self, adj: Adjacency, x: Tensor | None) -> tuple[float, Tensor]:
         """T, and the cosine of every entry."""
-        assert x is not None
-        vectors = reduced_features(x, rank=self.rank, seed=self.seed, centre=True)
-        smoothed = smooth(vectors, adj.edge_index, adj.num_src, self.hops)
+        vectors = self._vectors(x)
         seen = decoys.compare(vectors, adj.edge_index, adj.num_src, self.hops, self.seed)
-        return decoys.sharpness(*seen, self.leak), _dots(adj, torch.from_numpy(smoothed))
+        return decoys.sharpness(*seen, self.leak), self._cosine(adj, vectors)
 
 
 class DiffusionSimilarity(Computed):
-    """Cosine of two nodes' personalised PageRank (Page et al. 1999), sketched: see `diffusion_vectors`.
-
-    High where walks from the two nodes end in the same places.
-    """
+    """Cosine of two nodes' personalised PageRank (Page et al. 1999): high where their walks end alike."""
 
     decided_by = ("rank", "restart", "seed")
 
@@ -246,14 +244,11 @@ class DiffusionSimilarity(Computed):
 
     def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
         options: dict[str, Any] = {"restart": self.restart, "rank": self.rank, "seed": self.seed}
-        return _dots(adj, diffusion_vectors(adj.edge_index, adj.num_src, **options))
+        return _dots(adj, proximity.diffusion_vectors(adj.edge_index, adj.num_src, **options))
 
 
 class JaccardSimilarity(Computed):
-    """Shared neighbours over all neighbours of the two ends, see `conjoint.graph.overlap.jaccard`.
-
-    (Jaccard 1912; as a sign of wrong edges: Wu et al., IJCAI 2019.)
-    """
+    """Shared over all neighbours (Jaccard 1912; as a sign of wrong edges: Wu et al., IJCAI 2019)."""
 
     decided_by = ("cap",)
     compare = staticmethod(overlap.jaccard)
@@ -268,10 +263,7 @@ class JaccardSimilarity(Computed):
 
 
 class AdamicAdarSimilarity(JaccardSimilarity):
-    """Shared neighbours, each counted by how few share it, see `conjoint.graph.overlap.adamic_adar`.
-
-    (Adamic and Adar, Social Networks 2003, here over the length of either neighbourhood.)
-    """
+    """Shared neighbours, rare ones first (Adamic and Adar 2003), see `overlap.adamic_adar`."""
 
     decided_by = ("cap",)
     compare = staticmethod(overlap.adamic_adar)
@@ -289,6 +281,120 @@ class RandomSimilarity(Computed):
     def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
         generator = torch.Generator().manual_seed(self.seed)
         return (2.0 * torch.rand(adj.num_entries, generator=generator) - 1.0).to(adj.col.device)
+
+
+class FeatureSimilarity(Computed):
+    """C_ij = cosine of the input features of i and j; nothing to learn. Features may be sparse CSR.
+
+    (The paper's supplementary FS.) A part of the graph is scored by the rows that come with it.
+    """
+
+    reads_features = True
+    whole_first = False
+    decided_by = ()
+
+    def __init__(self) -> None:
+        super().__init__(temperature=1.0)
+
+    def similarity(self, adj: Adjacency, x: Tensor | None) -> Tensor:
+        assert x is not None
+        return edge_cosine(adj, x)
+
+    def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
+        if x is not None and x.grad_fn is None:
+            if x.requires_grad:
+                return edge_cosine(adj, x)
+            if n_id is not None:
+                return self.shared("scores", adj, x, self.similarity)
+        return super().score(adj, x, n_id)
+
+    def score_between(self, adj: Adjacency, x_src: Tensor, x_dst: Tensor | None) -> Tensor:
+        """Features of two kinds can be compared where they mean the same, as words of one vocabulary do."""
+        if x_dst is None or x_src.size(1) != x_dst.size(1):
+            found = "none" if x_dst is None else str(x_dst.size(1))
+            raise InputError(
+                f"intervention: FeatureSimilarity compares features column by column, but sources have "
+                f"{x_src.size(1)} and targets {found}; give this relation one number per edge instead"
+            )
+        return edge_cosine(adj, x_src, x_dst)
+
+
+def edge_cosine(adj: Adjacency, x: Tensor, x_dst: Tensor | None = None) -> Tensor:
+    """Cosine of the features of i (of `x_dst`, if given) and j; 0 where a row is all zeros. -> [entries]"""
+    x_dst = x if x_dst is None else x_dst
+    if is_sparse(x) or is_sparse(x_dst):
+        return _sparse_cosine(adj, x, x_dst)
+    unit = F.normalize(x, dim=-1)
+    unit_dst = unit if x_dst is x else F.normalize(x_dst, dim=-1)
+    step = max(1, (1 << 22) // max(1, x.size(1)))  # bounds the gathered floats
+    spans = range(0, adj.num_entries, step)
+    parts = [(unit_dst[adj.row[k : k + step]] * unit[adj.col[k : k + step]]).sum(-1) for k in spans]
+    return torch.cat(parts) if parts else x.new_zeros(0)
+
+
+def _sparse_cosine(adj: Adjacency, x: Tensor, x_dst: Tensor) -> Tensor:
+    source, source_norm = _rows_and_norms(x)
+    target, target_norm = (source, source_norm) if x_dst is x else _rows_and_norms(x_dst)
+    row, col, score = adj.row.cpu().numpy(), adj.col.cpu().numpy(), np.zeros(adj.num_entries)
+    for k in range(0, adj.num_entries, STEP):
+        i, j = row[k : k + STEP], col[k : k + STEP]
+        score[k : k + STEP] = (target[i] * source[j]).sum(axis=1) / (target_norm[i] * source_norm[j])
+    return torch.from_numpy(score).to(dtype=x.dtype, device=x.device)
+
+
+def _rows_and_norms(x: Tensor) -> tuple[sp.csr_array, np.ndarray]:
+    matrix = sp.csr_array(to_scipy(x), dtype=np.float64)
+    norm = np.sqrt((matrix * matrix).sum(axis=1))
+    norm[norm == 0.0] = 1.0
+    return matrix, norm
+
+
+class EmbeddingSimilarity(Intervention):
+    """C_ij = temperature * cosine(z_i, z_j) of node vectors z that are computed beforehand and stay fixed.
+
+    Args:
+        vectors: one row per node of the whole graph. [num_nodes, dimensions]
+        temperature: how sharply attention follows the cosine; 0 would ignore it.
+        learn_temperature: let training move it (it stays positive).
+    """
+
+    vectors: Tensor
+
+    def __init__(self, vectors: Tensor, temperature: float = 8.0, learn_temperature: bool = False) -> None:
+        super().__init__()
+        if vectors.dim() != 2 or not bool(torch.isfinite(vectors).all()):
+            raise InputError(
+                f"vectors: expected finite numbers of shape [nodes, dimensions], got {tuple(vectors.shape)}"
+            )
+        self.register_buffer("vectors", F.normalize(vectors.detach(), dim=1))
+        self.temperature = Temperature(temperature, learn_temperature)
+
+    def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
+        """Vectors never change, so a graph's cosines are computed when it first comes in."""
+        if n_id is None and adj.num_src != self.vectors.size(0):
+            raise InputError(
+                f"intervention: its vectors are for {self.vectors.size(0)} nodes, but this graph has "
+                f"{adj.num_src}; make them for this graph, or pass n_id for a part of it"
+            )
+        key = (EmbeddingSimilarity, id(self.vectors), self.vectors._version)
+        return self.temperature(adj.once(key, lambda: (self.vectors, self._cosine(adj, n_id)))[1])
+
+    @torch.no_grad()
+    def _cosine(self, adj: Adjacency, n_id: Tensor | None) -> Tensor:
+        rows = self.vectors if n_id is None else self.vectors[n_id[: adj.num_src]]
+        return ops.edge_dot(adj, rows[: adj.num_dst].contiguous(), rows)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Runs of before kept the temperature under another name, learnt or not."""
+        log = state_dict.pop(prefix + "log_temperature", None)
+        if log is not None and self.temperature.log is not None:
+            state_dict[prefix + "temperature.log"] = log
+        elif log is not None:
+            self.temperature.start = float(log.exp())
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def extra_repr(self) -> str:
+        return f"num_nodes={self.vectors.size(0)}, dimensions={self.vectors.size(1)}"
 
 
 def _dots(adj: Adjacency, unit: Tensor) -> Tensor:
@@ -314,11 +420,9 @@ def _version(x: Tensor | None) -> int:
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
-    if one is other:
-        return True
-    if one.shape != other.shape or one.layout != other.layout or one.device != other.device:
-        return False
-    if one.layout == torch.sparse_csr:
+    if one is other or one.shape != other.shape or one.layout != other.layout or one.device != other.device:
+        return one is other
+    if is_sparse(one):
         pairs = ((one.col_indices(), other.col_indices()), (one.values(), other.values()))
-        return all(a.shape == b.shape and torch.equal(a, b) for a, b in pairs)
+        return all(torch.equal(*pair) for pair in pairs)
     return torch.equal(one, other)

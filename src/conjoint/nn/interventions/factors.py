@@ -33,6 +33,7 @@ class LowRank(Intervention):
 
     def reset_parameters(self) -> None:
         glorot(self.factors)
+        super().reset_parameters()
 
     def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
         factors = self.rows(adj, n_id)
@@ -62,7 +63,7 @@ class LowRank(Intervention):
 
 
 class MatrixFactorization(LowRank):
-    r"""Eq. 2 (MF): V V^T approximates the adjacency. A high C_ij says: these two share a cluster.
+    r"""Eq. 2 (MF): V V^T approximates the adjacency. C_ij is high within a cluster.
 
     .. math:: L = \|A - V V^T\|_F^2 = \|A\|^2 - 2 \sum_{ij} A_{ij} C_{ij} + \|V^T V\|_F^2
 
@@ -77,7 +78,7 @@ class MatrixFactorization(LowRank):
 
 
 class SelfExpression(LowRank):
-    r"""Eq. 3 (SC): each row of A is expressed by other rows. A high C_ij says: j's links stand in for i's.
+    r"""Eq. 3 (SC): each row of A is expressed by other rows. C_ij is high where j's links express i's.
 
     .. math:: L = \|A - V V^T A\|_F^2 = \|A\|^2 - 2 \|A^T V\|_F^2 + \mathrm{tr}(V^T A A^T V \cdot V^T V)
     """
@@ -91,7 +92,7 @@ class SelfExpression(LowRank):
 class NormalisedFactors(LowRank):
     """MF or SC of S = D^-1/2 (A + I) D^-1/2: C_ij = temperature * cosine(V_i, V_j).
 
-    On the plain adjacency the rows of V grow with the degree, and <V_i, V_j> says more about hubs than about
+    On the plain adjacency the rows of V grow with the degree, and <V_i, V_j> follows hubs more than
     communities. Here degrees are divided out twice: of the matrix that V explains, and of the score. The
     temperature is learnt too by default.
     """
@@ -103,10 +104,6 @@ class NormalisedFactors(LowRank):
     ) -> None:
         super().__init__(num_nodes, rank)
         self.temperature = Temperature(temperature, learn_temperature)
-
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        self.temperature.reset_parameters()
 
     def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
         unit = F.normalize(self.rows(adj, n_id), dim=1)

@@ -8,10 +8,8 @@ from torch.autograd.function import Function, once_differentiable
 
 from ...graph.adjacency import Adjacency, Transposed
 from ...kernels import memory
-from ...kernels.call import Values, partial_sums, run
-from ...kernels.library import MAX_HEADS, takes
-from ..randomness import Mask, mask_of
-from .activation import drop
+from ...kernels.library import MAX_HEADS, Values, partial_sums, run, takes
+from .activation import Mask, drop, mask_of
 from .entries import SparseProduct, by_source, contiguous
 from .projection import head_project
 

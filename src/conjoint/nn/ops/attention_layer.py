@@ -9,10 +9,9 @@ from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
 from ...graph.adjacency import Adjacency, Transposed
-from ...kernels.call import Values, partial_sums, run
-from ...kernels.library import MAX_HEADS, takes
+from ...kernels.library import MAX_HEADS, Values, partial_sums, run, takes
 from ...kernels.memory import empty
-from ..randomness import Mask, mask_of
+from .activation import Mask, mask_of
 from .aggregation import aggregate, sum_neighbours, sum_neighbours_backward
 from .entries import by_source, contiguous, edge_softmax, sum_entries
 from .projection import dot_heads, dot_heads_backward, head_dots
@@ -25,18 +24,15 @@ def attention(
     a_src: Tensor,  # [num_src, heads]
     a_dst: Tensor | None,  # [num_dst, heads]
     edge_logit: Tensor | None,  # [entries, heads]
-    structure: Tensor | None,  # [entries, 1 or heads]: s_ij if implicit, C_ij if explicit
-    mix: Tensor | None,  # [heads, 2]: r_f, r_s; implicit only
+    structure: Tensor | None,  # [entries, 1 or heads]: s_ij with a mix, else C_ij
+    mix: Tensor | None,  # [heads, 2]: r_f, r_s
     negative_slope: float,
-    explicit: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Eq. 4 with Eq. 7 (implicit) or Eq. 8 (explicit). Returns (alpha, f), both [entries, heads].
+    """Eq. 4 with Eq. 7 if there is a mix, else Eq. 8. Returns (alpha, f), both [entries, heads].
 
     Eq. 8 multiplies two softmaxes and renormalises; their denominators cancel, so it is one softmax of the
     summed logits. In that case f is not needed for alpha and alpha is returned twice.
     """
-    mix = None if explicit or structure is None else mix
-    structure = None if mix is None and not explicit else structure
     parts = (a_src, a_dst, edge_logit, structure, mix)
     if adj.num_entries and takes(*parts) and a_src.size(1) <= MAX_HEADS:
         found = _Attention.apply(adj, by_source(adj, a_src), float(negative_slope), *contiguous(*parts))
@@ -140,7 +136,7 @@ def attend(
     if structure is not None and structure.dim() == 1:
         structure = structure.unsqueeze(1)
     inputs = (a_src, a_dst[: adj.num_dst], edge_logit, structure, mix)
-    alpha, _ = attention(adj, *inputs, negative_slope, explicit=mix is None)
+    alpha, _ = attention(adj, *inputs, negative_slope)
     out = aggregate(adj, alpha, h, self_weight, dropout, seed)  # [num_dst, heads, channels]
     return out.mean(dim=1, keepdim=True) if merge else out
 

@@ -1,6 +1,5 @@
 """Scores per entry of the adjacency, their softmax, and sums over entries (csrc/structure.h, attention.h)."""
 
-import warnings
 from typing import Any
 
 import torch
@@ -8,13 +7,8 @@ from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
 from ...graph.adjacency import Adjacency, Transposed
-from ...kernels.call import partial_sums, run
-from ...kernels.library import MAX_HEADS, takes
-
-# torch says once per process that CSR is in beta; let it say so where nobody is disturbed.
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    torch.eye(1).to_sparse_csr()
+from ...graph.sparse import csr_tensor
+from ...kernels.library import MAX_HEADS, partial_sums, run, takes
 
 
 def targets(adj: Adjacency, per_source: Tensor) -> Tensor:
@@ -31,36 +25,12 @@ def contiguous(*tensors: Tensor | None) -> list[Tensor | None]:
     return [None if tensor is None else tensor.contiguous() for tensor in tensors]
 
 
-def segment_sum(adj: Adjacency, per_entry: Tensor) -> Tensor:
-    """Sum over each node's entries. [entries, k] -> [num_dst, k]"""
-    if takes(per_entry):
-        return _SegmentSum.apply(adj, per_entry.contiguous())
-    out = per_entry.new_zeros(adj.num_dst, *per_entry.shape[1:])
-    return out.index_add(0, adj.row, per_entry)
-
-
-class _SegmentSum(Function):
-    @staticmethod
-    def forward(ctx: Any, adj: Adjacency, per_entry: Tensor) -> Tensor:
-        ctx.adj = adj
-        return sum_entries(adj, per_entry)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
-        return None, grad[ctx.adj.row]
-
-
 def sum_entries(entries: Adjacency | Transposed, value: Tensor) -> Tensor:
-    """The kernel of `segment_sum`, over the entries of each target or of each source."""
+    """Sum over the entries of each target or of each source, by the kernel. [entries, k] -> [nodes, k]"""
     perm = None if isinstance(entries, Adjacency) else entries.perm
     out = value.new_empty(entries.rowptr.numel() - 1, *value.shape[1:])
-    run(
-        "sum_entries",
-        value.dtype,
-        (entries.rowptr, perm, out.size(0), value.shape[1:].numel(), value),
-        (out,),
-    )
+    reads = (entries.rowptr, perm, out.size(0), value.shape[1:].numel(), value)
+    run("sum_entries", value.dtype, reads, (out,))
     return out
 
 
@@ -68,12 +38,11 @@ def edge_softmax(adj: Adjacency, logit: Tensor) -> Tensor:
     """Eq. 5: softmax over N_i of any per-entry logit. [entries, k] -> [entries, k]"""
     if takes(logit) and logit.shape[1:].numel() <= MAX_HEADS:
         return _EdgeSoftmax.apply(adj, logit.contiguous())
-    row = adj.row
-    peak = logit.new_full((adj.num_dst, *logit.shape[1:]), -torch.inf)
+    row, shape = adj.row, (adj.num_dst, *logit.shape[1:])
     index = row.view(-1, *[1] * (logit.dim() - 1)).expand_as(logit)
-    peak = peak.scatter_reduce(0, index, logit.detach(), "amax")
+    peak = logit.new_full(shape, -torch.inf).scatter_reduce(0, index, logit.detach(), "amax")
     weight = (logit - peak[row]).exp()
-    return weight / segment_sum(adj, weight)[row]
+    return weight / logit.new_zeros(shape).index_add(0, row, weight)[row]
 
 
 class _EdgeSoftmax(Function):
@@ -151,12 +120,8 @@ def sum_rows(
     if x.numel() == 0 or col.numel() == 0:
         return x.new_zeros(rows, rank)
     weight = (weight if perm is None else weight[perm]).to(x.dtype)
-    return csr(rowptr, col, weight.contiguous(), (rows, x.size(0))) @ x
-
-
-def csr(rowptr: Tensor, col: Tensor, values: Tensor, size: tuple[int, ...]) -> Tensor:
-    """A sparse matrix without a check of its indices, which would cost more than a product."""
-    return torch.sparse_csr_tensor(rowptr, col, values, size, check_invariants=False)
+    matrix = csr_tensor(rowptr, col, weight.contiguous(), (rows, x.size(0)), checked=False)
+    return matrix @ x
 
 
 def spread(adj: Adjacency, factors: Tensor) -> Tensor:

@@ -7,8 +7,7 @@ from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
 from ...graph.adjacency import Adjacency
-from ...kernels.call import partial_sums, run
-from ...kernels.library import takes
+from ...kernels.library import partial_sums, run, takes
 from .entries import contiguous, edge_dot, edge_softmax, spread, sum_rows, targets
 
 LOSS_RANK = 8  # up to which a row of V is one vector of the kernels of the losses

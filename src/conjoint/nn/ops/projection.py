@@ -7,18 +7,19 @@ import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
+from ...graph.sparse import is_sparse
 from ...kernels import memory
-from ...kernels.call import Values, partial_sums, run
-from ...kernels.library import takes
-from ..randomness import mask_of
-from .activation import drop
+from ...kernels.library import Values, partial_sums, run, takes
+from .activation import drop, mask_of
 from .entries import contiguous
 
 Pair = Sequence[Tensor | None]  # of source and of target
 
 
-def project(x: Tensor, weight: Tensor) -> Tensor:
-    """W x for every row. [rows, in], [out, in] -> [rows, out]"""
+def project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None = None) -> Tensor:
+    """W x for every row, dense or sparse CSR (dropout: sparse alone). [rows, in], [out, in] -> [rows, out]"""
+    if is_sparse(x):
+        return sparse_project(x, weight, dropout, seed)
     large = max(x.size(-1), weight.size(0)) * x.size(0) * x.element_size() >= memory.LARGE_BYTES
     if large and takes(x, weight) and x.dim() == 2 and not torch.compiler.is_compiling():
         return _Project.apply(x, weight)
@@ -56,10 +57,10 @@ def sparse_project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor
         return _SparseProject.apply(rows, x.size(0), weight.contiguous())
     if dropout > 0.0 and seed is not None:
         x = drop(x, dropout, seed)
-    return _SparseProduct.apply(x, weight)
+    return _PlainSparseProject.apply(x, weight)
 
 
-class _SparseProduct(Function):
+class _PlainSparseProject(Function):
     """In plain torch, whose own gradient of this product would be dense."""
 
     @staticmethod

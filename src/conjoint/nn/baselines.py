@@ -1,4 +1,9 @@
-"""The networks that conjoint attention is compared with, composed from `layers`."""
+"""The networks that conjoint attention is compared with, made of PyG's layers.
+
+A graph is prepared once (self-loops, normalisation) as a `WeightedGraph`, whose `gather` stands in for a
+layer's `propagate`: the project's own aggregation instead of one message per edge. `FeatureLinear` stands in
+for a layer's linear map where its input may be sparse. Parameters and their names are PyG's.
+"""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -12,24 +17,160 @@ import scipy.sparse as sp
 import torch
 from scipy.sparse.linalg import svds
 from torch import Tensor, nn
-from torch_geometric.nn import JumpingKnowledge
+from torch_geometric import nn as pyg
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from ...errors import InputError
-from ...graph.adjacency import Adjacency, adjacency
-from .. import checks
-from ..model import NodeModel
-from ..norm import BatchNorm
-from ..recent import Recent
-from . import layers
-from .layers import FeatureLinear, WeightedGraph, dropped
+from ..errors import InputError
+from ..graph.adjacency import Adjacency, adjacency
+from . import checks, ops
+from .layers import BatchNorm, FeatureLinear, Rows, dropped, project
+from .model import NodeModel, Recent
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedGraph:
+    """Node i receives the sum of weight_e * x_j over its entries e = (i, j)."""
+
+    adj: Adjacency
+    weight: Tensor  # [entries, 1]
+
+    def gather(self, x: Tensor, dropout: float = 0.0) -> Tensor:
+        """One step of message passing, without messages; `dropout` is on entries. [nodes, f] -> [nodes, f]"""
+        seed = ops.draw_seed(x.device) if dropout > 0.0 else None
+        return ops.aggregate(self.adj, self.weight, x.unsqueeze(1), None, dropout, seed).squeeze(1)
+
+
+def symmetric(
+    edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None, *, self_loops: bool = True
+) -> WeightedGraph:
+    """D^-1/2 A D^-1/2, A with self-loops (GCN, SGC, APPNP) or without (ARMA)."""
+    edges, weight = gcn_norm(edge_index, edge_weight, num_nodes, add_self_loops=self_loops)
+    return total(edges, num_nodes, weight)
+
+
+def mean(edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> WeightedGraph:
+    """D^-1 A: the (weighted) mean of the neighbours, 0 for a node without any (GraphSAGE)."""
+    weight = _ones(edge_index) if edge_weight is None else edge_weight.view(-1)
+    degree = weight.new_zeros(num_nodes).index_add(0, edge_index[1], weight)
+    return total(edge_index, num_nodes, weight / degree[edge_index[1]])
+
+
+def total(edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> WeightedGraph:
+    """A as it is: the sum of the neighbours (GIN)."""
+    adj = adjacency(edge_index, num_nodes, self_loops=False)
+    weight = _ones(edge_index) if edge_weight is None else edge_weight
+    return WeightedGraph(adj, weight.view(-1, 1)[adj.perm])
+
+
+def _ones(edge_index: Tensor) -> Tensor:
+    return torch.ones(edge_index.size(1), device=edge_index.device)
+
+
+def weighted_sum(self: Any, edge_index: WeightedGraph, size: Any = None, **tensors: Any) -> Tensor:
+    """`MessagePassing.propagate` for layers whose message is weight * x_j and whose aggregation is a sum.
+
+    It is assigned in the body of each class: PyG replaces an inherited `propagate` by a generated one.
+    """
+    x = tensors["x"]
+    return edge_index.gather(x[0] if isinstance(x, tuple) else x)
+
+
+class GraphConvolution(pyg.GCNConv):
+    """GCNConv on a graph that is normalised already; its input may be sparse."""
+
+    propagate = weighted_sum
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__(in_channels, out_channels, normalize=False)
+        self.lin = FeatureLinear(in_channels, out_channels, bias=False, weight_initializer="glorot")
+
+    def forward(self, x: Rows, graph: WeightedGraph) -> Tensor:
+        narrow = isinstance(x, Tensor) and x.layout == torch.strided and self.in_channels < self.out_channels
+        if narrow:  # fewer columns to gather before the product than after it
+            return self.lin(self.propagate(graph, x=x)) + self.bias
+        return super().forward(x, graph)
+
+
+class MeanConvolution(pyg.SAGEConv):
+    """W_l mean_j(x_j) + W_r x_i + b. W_l comes before the mean: the same product on fewer, dense columns."""
+
+    propagate = weighted_sum
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__(in_channels, out_channels)
+        self.lin_l = FeatureLinear(in_channels, out_channels, bias=False)
+        self.lin_r = FeatureLinear(in_channels, out_channels, bias=True)
+
+    def forward(self, x: Rows, graph: WeightedGraph) -> Tensor:
+        return self.propagate(graph, x=self.lin_l(x)) + self.lin_r(x)
+
+
+class Isomorphism(pyg.GINConv):
+    """GINConv: (1 + eps) x_i + the sum of the neighbours, then the given network."""
+
+    propagate = weighted_sum
+
+
+class ARMAConvolution(pyg.ARMAConv):
+    """X_{t+1} = act(S X_t W + dropout(X_0) V + b), averaged over stacks, which are columns side by side."""
+
+    propagate = weighted_sum
+
+    def __init__(self, in_channels: int, out_channels: int, **options: Any) -> None:
+        super().__init__(in_channels, out_channels, **options)
+        if self.num_layers == 1:
+            self.register_parameter("weight", None)  # PyG keeps one that a single step never reads
+
+    def forward(self, x: Rows, graph: WeightedGraph) -> Tensor:
+        stacks, width = self.num_stacks, self.out_channels
+        out = project(x, _side_by_side(self.init_weight))  # [nodes, stacks * out]
+        for t in range(self.num_layers):
+            if t > 0:
+                weight = self.weight[0 if self.shared_weights else t - 1]
+                out = torch.einsum("nki,kij->nkj", out.view(-1, stacks, width), weight).flatten(1)
+            shared = 0 if self.shared_weights else t
+            skip = project(dropped(self, x, self.dropout), _side_by_side(self.root_weight[shared]))
+            out = self.propagate(graph, x=out) + skip
+            if self.bias is not None:
+                out = out + self.bias[shared].reshape(-1)
+            if self.act is not None:
+                out = self.act(out)
+        return out.view(-1, stacks, width).mean(dim=1)
+
+
+def _side_by_side(weight: Tensor) -> Tensor:
+    """[stacks, in, out] -> [stacks * out, in]"""
+    return weight.transpose(1, 2).flatten(0, 1)
+
+
+class GaussianConvolution(pyg.GMMConv):
+    """sum_k sum_j w_k(u_ij) x_j W_k + b, w_k a Gaussian that is scaled to sum to 1 over each neighbourhood.
+
+    The scaling is not in the paper but in its authors' code; without it hubs drown their neighbours. It makes
+    w_k a softmax of the Gaussian's exponent. The kernels are the heads of one aggregation, so that no tensor
+    of entries x kernels x channels is made.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, kernels: int) -> None:
+        super().__init__(in_channels, out_channels, dim=2, kernel_size=kernels, aggr="add", root_weight=False)
+        # Coordinates lie in (-1, 1): spread the kernels over it, each wide enough to see all neighbours.
+        centres = (torch.arange(kernels, device=self.mu.device) + 0.5) * 2.0 / kernels - 1.0
+        self.mu.data.copy_(centres.unsqueeze(1).expand_as(self.mu))
+        nn.init.ones_(self.sigma)
+
+    def forward(self, x: Rows, adj: Adjacency, coordinates: Tensor) -> Tensor:
+        offset = (coordinates.unsqueeze(1) - self.mu).square() / (self.sigma.square() + 1e-14)
+        weight = ops.edge_softmax(adj, -0.5 * offset.sum(dim=-1))  # [entries, kernels]
+        projected = project(x, self.g.t()).view(-1, self.kernel_size, self.out_channels)
+        return ops.aggregate(adj, weight, projected).sum(dim=1) + self.bias
 
 
 class Baseline(NodeModel):
     """Layers on the normalised graph, dropout before each, ReLU between; subclasses change some of that."""
 
     usual: ClassVar[dict[str, Any]] = {"hidden": 16, "num_layers": 2, "dropout": 0.5}
-    convolution: type[nn.Module] = layers.GraphConvolution
-    graph: Callable[..., Any] = staticmethod(layers.symmetric)  # (edge_index, num_nodes, edge_weight)
+    convolution: type[nn.Module] = GraphConvolution
+    graph: Callable[..., Any] = staticmethod(symmetric)  # (edge_index, num_nodes, edge_weight)
 
     def __init__(self, features: int, classes: int, **settings: Any) -> None:
         super().__init__()
@@ -69,8 +210,8 @@ class GCN(Baseline):
 class SAGE(Baseline):
     """Hamilton et al., NeurIPS 2017, whole neighbourhoods instead of samples."""
 
-    convolution = layers.MeanConvolution
-    graph = staticmethod(layers.mean)
+    convolution = MeanConvolution
+    graph = staticmethod(mean)
 
 
 class JKNet(Baseline):
@@ -81,7 +222,7 @@ class JKNet(Baseline):
     def make(self, features: int, classes: int, s: Any) -> None:
         checks.one_of("mode", s.mode, ("cat", "max"))
         super().make(features, s.hidden, s)
-        self.jump = JumpingKnowledge(s.mode)
+        self.jump = pyg.JumpingKnowledge(s.mode)
         self.read = FeatureLinear(s.hidden * (s.num_layers if s.mode == "cat" else 1), classes)
 
     def embed(self, x: Tensor, graph: WeightedGraph) -> Tensor:
@@ -103,18 +244,17 @@ class GIN(Baseline):
     """
 
     usual: ClassVar = {**Baseline.usual, "hidden": 64, "mlp_layers": 2, "norm": "batch", "train_eps": False}
-    graph = staticmethod(layers.total)
+    graph = staticmethod(total)
 
     def make(self, features: int, classes: int, s: Any) -> None:
         checks.one_of("norm", s.norm, ("batch", "none"))
         checks.one_of("mlp_layers", str(s.mlp_layers), ("1", "2"))
-        inputs = [features, *[s.hidden] * (s.num_layers - 1)]
-        outputs = [*[s.hidden] * (s.num_layers - 1), classes]
-        inner = outputs if s.mlp_layers == 1 else [s.hidden] * s.num_layers
-        widths = zip(inputs, inner, strict=True)
+        hidden = [s.hidden] * (s.num_layers - 1)
+        inputs, outputs = [features, *hidden], [*hidden, classes]
+        widths = zip(inputs, outputs if s.mlp_layers == 1 else [s.hidden] * s.num_layers, strict=True)
         self.firsts = nn.ModuleList(FeatureLinear(wide, narrow, bias=False) for wide, narrow in widths)
         rests = (_after_the_sum(width, s) for width in outputs)
-        self.convs = nn.ModuleList(layers.Isomorphism(rest, train_eps=s.train_eps) for rest in rests)
+        self.convs = nn.ModuleList(Isomorphism(rest, train_eps=s.train_eps) for rest in rests)
 
     def layer(self, k: int, x: Tensor, graph: WeightedGraph) -> Tensor:
         return self.convs[k](self.firsts[k](self.drop(x)), graph)
@@ -141,13 +281,13 @@ class ARMA(Baseline):
 
     usual: ClassVar = {"hidden": 16, "num_stacks": 2, "num_layers": 1, "shared_weights": True}
     usual |= {"dropout": 0.5, "skip_dropout": 0.75}
-    graph = staticmethod(partial(layers.symmetric, self_loops=False))
+    graph = staticmethod(partial(symmetric, self_loops=False))
 
     def make(self, features: int, classes: int, s: Any) -> None:
-        options: dict[str, Any] = {"num_stacks": s.num_stacks, "num_layers": s.num_layers}
-        options |= {"shared_weights": s.shared_weights, "dropout": s.skip_dropout}
-        self.first = layers.ARMAConvolution(features, s.hidden, **options)
-        self.second = layers.ARMAConvolution(s.hidden, classes, act=None, **options)
+        names = ("num_stacks", "num_layers", "shared_weights")
+        options = {name: getattr(s, name) for name in names} | {"dropout": s.skip_dropout}
+        self.first = ARMAConvolution(features, s.hidden, **options)
+        self.second = ARMAConvolution(s.hidden, classes, act=None, **options)
 
     def embed(self, x: Tensor, graph: WeightedGraph) -> Tensor:
         return self.first(self.drop(x), graph)
@@ -156,16 +296,13 @@ class ARMA(Baseline):
         return self.second(self.drop(self.embed(x, graph)), graph)
 
 
-@dataclass(frozen=True, eq=False)
-class DegreeGraph:
-    adj: Adjacency
-    coordinates: Tensor  # [entries, 2]: 1 / sqrt(degree) of target and source
-
-
-def degree_graph(edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None) -> DegreeGraph:
+def degrees(
+    edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None
+) -> tuple[Adjacency, Tensor]:
+    """The graph with self-loops, and 1 / sqrt(degree) of target and source. -> adjacency, [entries, 2]"""
     adj = adjacency(edge_index, num_nodes)
     root = adj.degree.to(torch.get_default_dtype()).rsqrt()
-    return DegreeGraph(adj, torch.stack([root[adj.row], root[adj.col]], dim=1))
+    return adj, torch.stack([root[adj.row], root[adj.col]], dim=1)
 
 
 class MoNet(Baseline):
@@ -173,16 +310,16 @@ class MoNet(Baseline):
     u_ij = (1 / sqrt(deg i), 1 / sqrt(deg j)). The degree stands for the graph; edge weights are not read."""
 
     usual: ClassVar = {"hidden": 16, "kernels": 3, "dropout": 0.5}
-    graph = staticmethod(degree_graph)
+    graph = staticmethod(degrees)
 
     def make(self, features: int, classes: int, s: Any) -> None:
         widths = pairwise([features, s.hidden, classes])
-        self.convs = nn.ModuleList(layers.GaussianConvolution(*width, s.kernels) for width in widths)
+        self.convs = nn.ModuleList(GaussianConvolution(*width, s.kernels) for width in widths)
         self.places = nn.ModuleList(nn.Sequential(nn.Linear(2, 2), nn.Tanh()) for _ in range(2))
 
-    def layer(self, k: int, x: Tensor, graph: DegreeGraph) -> Tensor:
-        place = self.places[k](graph.coordinates)
-        return self.convs[k](self.drop(x), graph.adj, place)
+    def layer(self, k: int, x: Tensor, graph: tuple[Adjacency, Tensor]) -> Tensor:
+        adj, coordinates = graph
+        return self.convs[k](self.drop(x), adj, self.places[k](coordinates))
 
 
 class SGC(Baseline):
@@ -211,18 +348,25 @@ class APPNP(Baseline):
 
     def make(self, features: int, classes: int, s: Any) -> None:
         if not 0.0 < s.alpha <= 1.0:
-            raise InputError(f"alpha={s.alpha!r}: the chance to return home; choose 0 < alpha <= 1")
+            raise InputError(f"alpha={s.alpha!r}: the probability to restart; choose 0 < alpha <= 1")
         self.first = FeatureLinear(features, s.hidden)
         self.second = FeatureLinear(s.hidden, classes)
-        self.propagation = layers.PersonalizedPropagation(s.steps, s.alpha, s.edge_dropout)
 
     def embed(self, x: Tensor, graph: WeightedGraph) -> Tensor:
         """The hidden units after propagation: without dropout the logits are a linear map of these."""
-        return self.propagation(self.first(self.drop(x)).relu(), graph)
+        return self.propagated(self.first(self.drop(x)).relu(), graph)
 
     def forward(self, x: Tensor, graph: WeightedGraph) -> Tensor:
         hidden = self.first(self.drop(x)).relu()
-        return self.propagation(self.second(self.drop(hidden)), graph)
+        return self.propagated(self.second(self.drop(hidden)), graph)
+
+    def propagated(self, start: Tensor, graph: WeightedGraph) -> Tensor:
+        """H <- (1 - alpha) S H + alpha H_0; entries are dropped anew in every step."""
+        s, out = self.settings, start
+        for _ in range(s.steps):
+            step = graph.gather(out, s.edge_dropout if self.training else 0.0)
+            out = step * (1.0 - s.alpha) + s.alpha * start
+        return out
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from conjoint.nn.norm import BLOCK, BatchNorm
+from conjoint.nn.layers import BLOCK, BatchNorm
 from graphs import random_features
 
 

@@ -5,7 +5,7 @@ import pickle
 
 import torch
 
-from conjoint.nn.recent import Recent
+from conjoint.nn.model import Recent
 
 
 def test_a_result_is_found_by_identity_version_and_the_rest() -> None:

@@ -1,21 +1,69 @@
-"""Batch normalisation with the same bits at any number of threads.
+"""Parts that networks are made of: linear maps of dense or sparse rows, with dropout, and batch norm."""
 
-torch's own kernel sums each thread's share of the rows by itself, so its last bits follow the number of
-threads. Here every sum over the rows is a plain reduction, whose order torch fixes per column.
-"""
-
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch_geometric.nn.dense.linear import Linear
+
+from ..graph.sparse import is_sparse
+from . import ops
+
+
+@dataclass(frozen=True, eq=False)
+class DroppedRows:
+    """Sparse rows with a dropout that is applied while they are read: the mask is a function of the seed."""
+
+    x: Tensor
+    dropout: float
+    seed: Tensor
+
+
+Rows = Tensor | DroppedRows
+
+
+def draw_dropout(module: nn.Module, share: float, like: Tensor) -> tuple[float, Tensor | None]:
+    """Share and seed of a dropout; no seed outside of training."""
+    return (share, ops.draw_seed(like.device)) if module.training and share > 0.0 else (0.0, None)
+
+
+def dropped(module: nn.Module, x: Rows, share: float) -> Rows:
+    """x after dropout, in training; dropout on dropout is allowed."""
+    if not module.training or share <= 0.0:
+        return x
+    if isinstance(x, DroppedRows):
+        x = ops.drop(x.x, x.dropout, x.seed)
+    seed = ops.draw_seed(x.device)
+    return DroppedRows(x, share, seed) if is_sparse(x) else ops.drop(x, share, seed)
+
+
+def project(x: Rows, weight: Tensor) -> Tensor:
+    """x W^T for dense or sparse CSR x. [nodes, in], [out, in] -> [nodes, out]"""
+    if isinstance(x, DroppedRows):
+        return ops.project(x.x, weight, x.dropout, x.seed)
+    return ops.project(x, weight)
+
+
+class FeatureLinear(Linear):
+    """PyG's linear map, for dense and for sparse CSR rows."""
+
+    def forward(self, x: Rows) -> Tensor:
+        out = project(x, self.weight)
+        return out if self.bias is None else out + self.bias
+
 
 # Rows at a time in the backward pass: bounds the scratch memory, and fixes the order of the sums.
 BLOCK = 1024
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """`torch.nn.BatchNorm1d` on [nodes, channels]: same parameters, buffers and results (up to rounding)."""
+    """`torch.nn.BatchNorm1d` on [nodes, channels], with the same bits at any number of threads.
+
+    torch's own kernel sums each thread's share of the rows by itself, so its last bits follow the number of
+    threads. Here every sum over the rows is a plain reduction, whose order torch fixes per column.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if not self.training or self.momentum is None or self.weight is None or input.dim() != 2:
@@ -41,10 +89,7 @@ def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Normalise(torch.autograd.Function):
-    """(x - mean) * inverse * weight + bias, where mean and inverse come from x itself.
-
-    It keeps x and no other tensor of its size.
-    """
+    """(x - mean) * inverse * weight + bias, mean and inverse those of x, which alone is kept."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
