@@ -13,6 +13,7 @@ import pytest
 import conjoint.cli
 from conjoint import defaults
 from conjoint.cli import VERBS, doctor, main, make_parser
+from conjoint.cli.options import TABLE
 from conjoint.training import TrainConfig
 
 COMMAND = [sys.executable, "-m", "conjoint"]
@@ -91,6 +92,7 @@ def test_the_defaults_that_help_tells_are_those_in_use(capsys: pytest.CaptureFix
     assert f"default {usual.epochs}, recommended {defaults.TRAIN['epochs']}" in told
     assert f"default {usual.lr}, recommended {defaults.TRAIN['lr']}" in told
     assert f"{usual.rule} (default)" in told and f"recommended {defaults.TRAIN['rule']}" in told
+    assert TABLE["groups"]["network"]["--variant"]["choices"] == sorted(defaults.VARIANTS)
 
 
 def test_streams_and_exit_codes_of_a_real_process(tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ from ..evaluation.plots.diagnosis import diagnosis_figure
 from ..selection.diagnosis import Diagnosis, advice, diagnose, shortlist
 from ..selection.learner import split_of
 from ..text import clean
-from .opening import graph_of
 from .output import PICTURES, answer, must_be_writable, table
-from .plan import plan_from
+from .plan import graph_of, plan_from
 from .plot import write_picture
 
 

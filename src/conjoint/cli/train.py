@@ -22,9 +22,9 @@ from ..training.config import batch_config_from
 from ..training.memory import USABLE, available_memory
 from ..training.ranks import DEFAULT_TIMEOUT, launched, own_device, restarted
 from ..training.sampling import metis_bytes
-from .opening import check_graph, device_named, graph_of, plan_of_run, seed_folders
+from .opening import check_graph, device_named, seed_folders
 from .output import clean, progress, say, share
-from .plan import Plan, plan_from
+from .plan import Plan, graph_of, plan_from, plan_of_run
 from .results import CHOICE, keep_results, report
 
 

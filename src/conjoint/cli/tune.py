@@ -15,9 +15,8 @@ from ..selection.tune import MODELS, Budget, Tried, best_of, settings_at, tune
 from ..storage import read_text, storage_errors, write_atomically
 from ..training.config import write_toml
 from ..training.runs import split_fingerprint
-from .opening import graph_of
 from .output import answer, say, share, table
-from .plan import Plan, plan_from
+from .plan import Plan, graph_of, plan_from
 
 
 def work(options: argparse.Namespace) -> None:
