@@ -4,13 +4,13 @@ import argparse
 
 import torch
 
-from ..evaluation.plots.diagnosis import diagnosis_figure
+from ..evaluation.plots import diagnosis_figure
+from ..evaluation.style import write_picture
 from ..selection.diagnosis import Diagnosis, advice, diagnose, shortlist
 from ..selection.learner import split_of
 from ..text import clean
 from .output import PICTURES, answer, must_be_writable, table
 from .plan import graph_of, plan_from
-from .plot import write_picture
 
 
 def work(options: argparse.Namespace) -> None:

@@ -1,16 +1,17 @@
 """conjoint plot: pictures of a trained network, into its run folder."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..evaluation import plots
+from ..evaluation.attention_plots import attention_histograms, learnt_mix
 from ..evaluation.explain import attention_of
 from ..evaluation.metrics import confusion
+from ..evaluation.style import picture
 from ..nn.cat import CAT
 from ..nn.random_propagation import RandomPropagation
 from ..selection.learner import Trained
-from ..storage import storage_errors, write_atomically
+from ..storage import storage_errors
 from ..text import clean
 from ..training import Run, embed
 from .opening import open_run
@@ -26,10 +27,6 @@ def work(options: argparse.Namespace) -> None:
     answer(options, {"run": str(opened.run.path), "plots": paths}, *map(clean, paths))
 
 
-def write_picture(path: str, figure: "Figure") -> None:
-    write_atomically(Path(path), plots.picture(figure, Path(path).suffix[1:].lower()))
-
-
 def draw(run: Run, trained: Trained, way: str = "pca", kind: str = "png") -> list[str]:
     """Write every picture that this model allows into the run folder; the paths."""
     folder = run.path / "plots"
@@ -37,7 +34,7 @@ def draw(run: Run, trained: Trained, way: str = "pca", kind: str = "png") -> lis
         folder.mkdir(exist_ok=True)
     paths = []
     for name, figure in _figures(run, trained, way).items():
-        run.write(f"plots/{name}.{kind}", plots.picture(figure, kind))
+        run.write(f"plots/{name}.{kind}", picture(figure, kind))
         paths.append(str(folder / f"{name}.{kind}"))
     return paths
 
@@ -48,9 +45,8 @@ def _figures(run: Run, trained: Trained, way: str) -> dict[str, "Figure"]:
     figures = {"learning": plots.learning_curves(run.history(), int(result.get("best_epoch", 0)))}
     if isinstance(model, CAT | RandomPropagation):
         attention = attention_of(model, graph, config)
-        figures["attention"] = plots.attention_histograms(attention)
-        mix = plots.learnt_mix(attention)
-        if mix is not None:
+        figures["attention"] = attention_histograms(attention)
+        if (mix := learnt_mix(attention)) is not None:
             figures["mix"] = mix
     y, test = graph.y.cpu().numpy(), trained.split.reveal_test().cpu().numpy()
     points, shown = plots.project(embed(model, graph, config).cpu().numpy(), way)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.lines import Line2D
 
-from ..evaluation.plots.style import COLOURS, GREY, look, new_figure, tidy
+from ..evaluation.style import COLOURS, GREY, look, new_figure, tidy
 from .grid import Experiment, experiment
 from .rows import Row
 from .stats import Result, results_of

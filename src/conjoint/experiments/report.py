@@ -15,7 +15,7 @@ from typing import Any
 import matplotlib
 
 from ..errors import InputError
-from ..evaluation.plots.style import picture
+from ..evaluation.style import picture
 from ..storage import read_text, storage_errors, write_atomically
 from .extension import REMEDY, extension
 from .figures import figure_of

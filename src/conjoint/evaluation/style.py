@@ -2,10 +2,11 @@
 
 import io
 import warnings
-from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...text import shorten
+from ..storage import write_atomically
+from ..text import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, the pale yellow left out; shapes tell further classes apart.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#5D5D5D")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-FEATURE, STRUCTURAL, CONJOINT = COLOURS[0], COLOURS[1], COLOURS[2]
+FEATURE, STRUCTURAL, CONJOINT = COLOURS[:3]
 PARTS = {"feature": FEATURE, "structural": STRUCTURAL, "conjoint": CONJOINT}
 GREY = "#777777"
 DOTS_PER_INCH = 130
@@ -22,6 +23,7 @@ DOTS_PER_INCH = 130
 
 def new_figure(width: float, height: float) -> "Figure":
     """A figure of its own: pyplot, which keeps figures in a global list, is not used."""
+    # A training without pictures does without matplotlib.
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", dpi=DOTS_PER_INCH)
@@ -37,7 +39,9 @@ def tidy(axes: "Axes", title: str = "", x: str = "", y: str = "") -> "Axes":
 
 
 def look(k: int) -> tuple[str, str]:
-    """Colour and marker of class k: 49 pairs before one comes again."""
+    """Colour and marker of class k: 49 pairs before one comes again. -1 (unlabelled) is a pale dot."""
+    if k < 0:
+        return "#CCCCCC", "o"
     return COLOURS[k % len(COLOURS)], MARKERS[k // len(COLOURS) % len(MARKERS)]
 
 
@@ -47,8 +51,9 @@ def label(text: object, limit: int = 24) -> str:
     return " " + plain if plain.startswith("_") else plain
 
 
-def labels(names: Sequence[object], limit: int = 24) -> list[str]:
-    return [label(name, limit) for name in names]
+def write_picture(path: str, figure: "Figure") -> None:
+    """Into a file whose ending says its kind."""
+    write_atomically(Path(path), picture(figure, Path(path).suffix[1:].lower()))
 
 
 def picture(figure: "Figure", kind: str = "png") -> bytes:
