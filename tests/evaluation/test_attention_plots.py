@@ -6,7 +6,7 @@ import torch
 from conjoint import CAT, ConjointAttention, MatrixFactorization
 from conjoint.evaluation.attention_plots import attention_histograms, ego_network, learnt_mix
 from conjoint.evaluation.explain import explain
-from conjoint.evaluation.style import MARKERS, label, look, picture
+from conjoint.evaluation.plots import picture
 from graphs import random_features, random_graph
 
 EDGES, N = random_graph(30, 80)
@@ -49,9 +49,3 @@ def test_ego_network_with_hard_names() -> None:
     names = [HARD_NAMES[k % 6] for k in range(len(found.neighbours))]
     classes = [k % 7 - 1 for k in range(len(found.neighbours))]
     assert picture(ego_network(found, 1, names, classes, HARD_NAMES))
-
-
-def test_labels_and_looks() -> None:
-    assert label("$5$") == r"\$5\$" and label("_x") == " _x" and len(label("a" * 99)) == 24
-    pairs = [look(k) for k in range(49)]
-    assert len(set(pairs)) == 49 and {marker for _, marker in pairs} == set(MARKERS)

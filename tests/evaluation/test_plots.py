@@ -5,7 +5,7 @@ import pytest
 
 from conjoint import InputError
 from conjoint.evaluation import plots
-from conjoint.evaluation.style import picture
+from conjoint.evaluation.plots import MARKERS, label, look, picture
 from graphs import random_features
 
 HARD_NAMES = ["$x_{$", "_hidden", "\x1b[31m", "数学", "a" * 200, "plain"]
@@ -55,3 +55,9 @@ def test_one_dimensional_embeddings_have_a_map_too() -> None:
     assert plots.project(np.arange(6.0)[:, None], "pca")[0].shape == (6, 2)
     with pytest.raises(InputError, match="umap"):
         plots.project(np.zeros((6, 2)), "umap")
+
+
+def test_labels_and_looks() -> None:
+    assert label("$5$") == r"\$5\$" and label("_x") == " _x" and len(label("a" * 99)) == 24
+    pairs = [look(k) for k in range(49)]
+    assert len(set(pairs)) == 49 and {marker for _, marker in pairs} == set(MARKERS)

@@ -4,8 +4,7 @@ import argparse
 
 import torch
 
-from ..evaluation.plots import diagnosis_figure
-from ..evaluation.style import write_picture
+from ..evaluation.plots import diagnosis_figure, write_picture
 from ..selection.diagnosis import Diagnosis, advice, diagnose, shortlist
 from ..selection.learner import split_of
 from ..text import clean

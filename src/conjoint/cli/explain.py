@@ -8,7 +8,7 @@ import numpy as np
 from ..errors import InputError
 from ..evaluation.attention_plots import ego_network
 from ..evaluation.explain import Explanation, attention_of, explain
-from ..evaluation.style import write_picture
+from ..evaluation.plots import write_picture
 from ..text import clean
 from .opening import Opened, open_run
 from .output import PICTURES, answer, must_be_writable, table

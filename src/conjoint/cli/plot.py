@@ -7,7 +7,6 @@ from ..evaluation import plots
 from ..evaluation.attention_plots import attention_histograms, learnt_mix
 from ..evaluation.explain import attention_of
 from ..evaluation.metrics import confusion
-from ..evaluation.style import picture
 from ..nn.cat import CAT
 from ..nn.random_propagation import RandomPropagation
 from ..selection.learner import Trained
@@ -34,7 +33,7 @@ def draw(run: Run, trained: Trained, way: str = "pca", kind: str = "png") -> lis
         folder.mkdir(exist_ok=True)
     paths = []
     for name, figure in _figures(run, trained, way).items():
-        run.write(f"plots/{name}.{kind}", picture(figure, kind))
+        run.write(f"plots/{name}.{kind}", plots.picture(figure, kind))
         paths.append(str(folder / f"{name}.{kind}"))
     return paths
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ..nn.attention import ConjointAttention
 from .explain import Explanation, LayerView
-from .style import FEATURE, GREY, PARTS, STRUCTURAL, label, look, new_figure, tidy
+from .plots import FEATURE, GREY, PARTS, STRUCTURAL, label, look, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

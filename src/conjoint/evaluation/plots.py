@@ -1,6 +1,13 @@
-"""Pictures of a training and of a graph. Each function takes numbers and returns a matplotlib Figure."""
+"""Pictures of a training and of a graph, and how all pictures look.
 
+Colours that colour-blind readers tell apart, few lines, no global settings. Each function takes numbers and
+returns a matplotlib Figure.
+"""
+
+import io
+import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,15 +15,71 @@ import numpy.typing as npt
 
 from ..errors import InputError
 from ..selection.diagnosis import Diagnosis
-from .style import COLOURS, GREY, label, look, new_figure, tidy
+from ..storage import write_atomically
+from ..text import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Okabe and Ito's palette, the pale yellow left out; shapes tell further classes apart.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#5D5D5D")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+FEATURE, STRUCTURAL, CONJOINT = COLOURS[:3]
+PARTS = {"feature": FEATURE, "structural": STRUCTURAL, "conjoint": CONJOINT}
+GREY = "#777777"
+DOTS_PER_INCH = 130
 Points = npt.NDArray[np.floating]
 MOST_POINTS = {"pca": 20_000, "tsne": 5_000}  # way of flattening -> nodes that a map shows
 NUMBERS_FIT_BELOW = 21  # with more classes the cells of a confusion matrix are too small to write in
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """A figure of its own: pyplot, which keeps figures in a global list, is not used."""
+    # A training without pictures does without matplotlib.
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained", dpi=DOTS_PER_INCH)
+
+
+def tidy(axes: "Axes", title: str = "", x: str = "", y: str = "") -> "Axes":
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title(title, fontsize=10, loc="left")
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
+    axes.tick_params(labelsize=8)
+    return axes
+
+
+def look(k: int) -> tuple[str, str]:
+    """Colour and marker of class k: 49 pairs before one comes again. -1 (unlabelled) is a pale dot."""
+    if k < 0:
+        return "#CCCCCC", "o"
+    return COLOURS[k % len(COLOURS)], MARKERS[k // len(COLOURS) % len(MARKERS)]
+
+
+def label(text: object, limit: int = 24) -> str:
+    """A user's word as a label: no formulas from dollar signs, and a leading underscore does not hide it."""
+    plain = shorten(text, limit).replace("$", r"\$")
+    return " " + plain if plain.startswith("_") else plain
+
+
+def write_picture(path: str, figure: "Figure") -> None:
+    """Into a file whose ending says its kind."""
+    write_atomically(Path(path), picture(figure, Path(path).suffix[1:].lower()))
+
+
+def picture(figure: "Figure", kind: str = "png") -> bytes:
+    """The figure as a file's content, the same bytes for the same numbers."""
+    from matplotlib import rc_context
+
+    out = io.BytesIO()
+    stamps = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with warnings.catch_warnings(), rc_context({"svg.hashsalt": "conjoint"}):
+        # A class name may use letters that the font lacks; they become boxes, which is no reason to stop.
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing", category=UserWarning)
+        figure.savefig(out, format=kind, metadata=stamps.get(kind))
+    return out.getvalue()
 
 
 def learning_curves(history: Sequence[Mapping[str, Any]], kept_epoch: int) -> "Figure":
@@ -25,13 +88,13 @@ def learning_curves(history: Sequence[Mapping[str, Any]], kept_epoch: int) -> "F
     figure = new_figure(10.5 if penalised else 7.2, 3.2)
     panels = figure.subplots(1, 3 if penalised else 2)
 
-    def line(axes: "Axes", name: str, colour: str, scale: float = 1, label: str | None = None) -> None:
+    def line(axes: "Axes", name: str, colour: str, scale: float = 1, words: str | None = None) -> None:
         points = [(row["epoch"], scale * row[name]) for row in history if name in row]
         if points:
-            axes.plot(*zip(*points, strict=True), color=colour, lw=1.3, label=label)
+            axes.plot(*zip(*points, strict=True), color=colour, lw=1.3, label=words)
 
-    line(panels[0], "prediction_loss", COLOURS[0], label="training, with dropout")
-    line(panels[0], "val_loss", COLOURS[3], label="validation")
+    line(panels[0], "prediction_loss", COLOURS[0], words="training, with dropout")
+    line(panels[0], "val_loss", COLOURS[3], words="validation")
     tidy(panels[0], "Prediction loss", "epoch").legend(fontsize=8, frameon=False)
     line(panels[1], "val_accuracy", COLOURS[3], scale=100)
     tidy(panels[1], "Validation accuracy, %", "epoch")
@@ -41,8 +104,8 @@ def learning_curves(history: Sequence[Mapping[str, Any]], kept_epoch: int) -> "F
     for axes in panels:
         axes.axvline(kept_epoch, color=GREY, lw=0.9, ls=":")
     place = {"xycoords": ("data", "axes fraction"), "xytext": (-4, 0), "textcoords": "offset points"}
-    words = f"kept: epoch {kept_epoch}"
-    panels[1].annotate(words, (kept_epoch, 0.03), **place, ha="right", fontsize=8, color=GREY)
+    kept = f"kept: epoch {kept_epoch}"
+    panels[1].annotate(kept, (kept_epoch, 0.03), **place, ha="right", fontsize=8, color=GREY)
     return figure
 
 

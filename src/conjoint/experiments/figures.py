@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.lines import Line2D
 
-from ..evaluation.style import COLOURS, GREY, look, new_figure, tidy
+from ..evaluation.plots import COLOURS, GREY, look, new_figure, tidy
 from .grid import Experiment, experiment
 from .rows import Row
 from .stats import Result, results_of
@@ -76,14 +76,14 @@ def level_figure(chosen: Experiment, rows: Sequence[Row], datasets: list[str]) -
         results = results_of(here, chosen.metric, column=lambda row: str(axis.level(row)))
         for k, model in enumerate(chosen.models):
             levels = sorted(float(level) for name, level in results if name == model)
-            found = [results[model, str(level)].estimate for level in levels]
+            found = [(level, one) for level in levels if (one := results[model, str(level)].estimate)]
             if found:
-                means = [100 * one.mean for one in found if one]
-                bars = [100 * (one.ci95 or 0.0) for one in found if one]
-                colour, marker = look(k)
-                axes.errorbar(
-                    levels, means, yerr=bars, color=colour, marker=marker, ms=3.5, lw=1.2, label=model
+                places, means, bars = zip(
+                    *((level, 100 * one.mean, 100 * (one.ci95 or 0.0)) for level, one in found), strict=True
                 )
+                colour, marker = look(k)
+                style: dict[str, Any] = {"color": colour, "marker": marker, "ms": 3.5, "lw": 1.2}
+                axes.errorbar(places, means, yerr=bars, **style, label=model)
         if axis.log:
             axes.set_xscale("log")
     _names_below(figure, panels)
