@@ -13,8 +13,8 @@ from ..selection.learner import Trained
 from ..storage import storage_errors
 from ..text import clean
 from ..training import Run, embed
-from .opening import open_run
 from .output import answer
+from .run_folder import open_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

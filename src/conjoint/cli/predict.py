@@ -13,8 +13,8 @@ from ..nn.zoo import input_features, input_graph
 from ..text import clean
 from ..training.new_nodes import predict_new_nodes
 from ..training.predictions import table_in_pieces
-from .opening import Opened, open_run
 from .output import must_be_writable, print_json, table
+from .run_folder import Opened, open_run
 
 BRIEF = ("id", "part", "label", "predicted", "probability")
 

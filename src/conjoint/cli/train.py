@@ -22,10 +22,10 @@ from ..training.config import batch_config_from
 from ..training.memory import USABLE, available_memory
 from ..training.ranks import DEFAULT_TIMEOUT, launched, own_device, restarted
 from ..training.sampling import metis_bytes
-from .opening import check_graph, device_named, seed_folders
 from .output import OnEpoch, progress, remark, share
 from .plan import Plan, graph_of, plan_from, plan_of_run
 from .results import CHOICE, keep_results, report
+from .run_folder import check_graph, device_named, seed_folders
 
 
 @dataclass(frozen=True, eq=False)
