@@ -151,10 +151,7 @@ def _train_one(session: Session, seed: int, again: bool) -> tuple[Run, Trained] 
         if ranks.is_first:
             run = _open(session, seed, split, again)
     if run is not None and seed == session.plan.seeds[0]:
-        for note in [
-            *graph.notes,
-            *run.notes,
-        ]:  # what was assumed, and what changed since
+        for note in (*graph.notes, *run.notes):  # what was assumed, and what changed since
             remark(options, f"{clean(graph.name)}: {clean(note)}")
         if session.choice is not None:
             document = json.dumps(session.choice.to_dict(), indent=1, allow_nan=False) + "\n"

@@ -46,7 +46,7 @@ def learnt_mix(attention: Sequence[ConjointAttention]) -> "Figure | None":
 
 
 def attention_histograms(attention: Sequence[ConjointAttention]) -> "Figure":
-    """Each layer's weights, relative to an even share: 1 means that a neighbour is heard like any other."""
+    """Each layer's weights, relative to an even share: 1 means that a neighbour counts like any other."""
     figure = new_figure(4.6 * len(attention), 3.4)
     panels = np.atleast_1d(figure.subplots(1, len(attention), sharey=True))
     weights = [_relative(layer) for layer in attention]

@@ -1,4 +1,4 @@
-"""Whom does a node listen to, and why? The attention of one node, neighbour by neighbour, as numbers."""
+"""The attention of one node, neighbour by neighbour, as numbers."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LayerView:
-    """One layer's weights of one listener, a row per neighbour; the means are over heads.
+    """One layer's weights of one target, a row per neighbour; the means are over heads.
 
     A part is None where the model has none: GAT has no structural attention.
     """
@@ -41,7 +41,7 @@ class LayerView:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """`neighbours` are rows of the graph, the most listened-to first; `node` itself is among them."""
+    """`neighbours` are rows of the graph, the largest weight first; `node` itself is among them."""
 
     node: int
     neighbours: npt.NDArray[np.int64]
@@ -59,7 +59,7 @@ def attention_of(model: NodeModel, data: Graph, config: TrainConfig) -> list[Con
 
 
 def explain(attention: list[ConjointAttention], node: int, layer: int | None = None) -> Explanation:
-    """The rows of one listener, ordered by their conjoint weight in one layer, or over all of them."""
+    """The neighbours of one node, ordered by their conjoint weight in one layer, or over all of them."""
     sources, targets = attention[0].edge_index.cpu().numpy()
     mine = np.flatnonzero(targets == node)
     if mine.size == 0:

@@ -15,7 +15,7 @@ from .rows import Row
 
 BASELINE = "gat"
 LEVEL = 0.05
-Column = str  # a data set, or whatever else tells the columns of a table apart
+Place = tuple[str, str]  # a model and a column of a table: a data set, or a level of what is varied
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class Result:
     paired: Paired | None = None  # against the baseline; None for itself, or with fewer than two pairs
 
 
-Results = dict[tuple[str, Column], Result]
+Results = dict[Place, Result]
 
 
 def results_of(
     rows: Iterable[Row],
     metric: str,
     *,
-    column: Callable[[Row], Column] = lambda row: row["dataset"],
+    column: Callable[[Row], str] = lambda row: row["dataset"],
     against: Sequence[str] = (),
     baseline: str = BASELINE,
 ) -> Results:
@@ -66,10 +66,10 @@ def results_of(
         against: the models to compare with the baseline; all of them, over all columns, are the family whose
             p-values are corrected together.
     """
-    groups: dict[tuple[str, Column], list[Row]] = defaultdict(list)
+    groups: dict[Place, list[Row]] = defaultdict(list)
     for row in rows:
         groups[row["model"], column(row)].append(row)
-    compared: dict[tuple[str, Column], Paired] = {}
+    compared: dict[Place, Paired] = {}
     for (model, where), group in groups.items():
         if model in against and model != baseline:
             found = paired(group, groups.get((baseline, where), []), metric)
