@@ -13,7 +13,6 @@ import pytest
 import conjoint.cli
 from conjoint import defaults
 from conjoint.cli import VERBS, doctor, main, make_parser
-from conjoint.cli.options import KINDS, SECTIONS, TABLE
 from conjoint.training import TrainConfig
 
 COMMAND = [sys.executable, "-m", "conjoint"]
@@ -48,15 +47,6 @@ def test_the_examples_are_commands_that_exist(verb: str) -> None:
     assert commands
     for line in commands:
         make_parser().parse_args(shlex.split(line.split("   ")[0]))
-
-
-def test_every_option_has_a_kind_a_place_and_a_verb() -> None:
-    assert {group for groups in VERBS.values() for group in groups} == set(TABLE["groups"])
-    assert set(TABLE["titles"]) <= set(TABLE["groups"])
-    for group in TABLE["groups"].values():
-        for flag, option in group.items():
-            assert option.get("kind", "text") in KINDS and option["help"], flag
-            assert option.get("at", "data.").partition(".")[0] in SECTIONS, flag
 
 
 def test_no_verb_and_unknown_verb(refuse: Callable[..., str]) -> None:
@@ -101,7 +91,6 @@ def test_the_defaults_that_help_tells_are_those_in_use(capsys: pytest.CaptureFix
     assert f"default {usual.epochs}, recommended {defaults.TRAIN['epochs']}" in told
     assert f"default {usual.lr}, recommended {defaults.TRAIN['lr']}" in told
     assert f"{usual.rule} (default)" in told and f"recommended {defaults.TRAIN['rule']}" in told
-    assert TABLE["groups"]["network"]["--variant"]["choices"] == sorted(defaults.VARIANTS)
 
 
 def test_streams_and_exit_codes_of_a_real_process(tmp_path: Path) -> None:

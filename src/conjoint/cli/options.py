@@ -35,11 +35,11 @@ def whole_number(text: str) -> int:
     """A whole number, as people write it: 169343, 169_343 or 1e6."""
     try:
         value = float(text) if "e" in text.lower() else int(text)
-    except ValueError:
-        value = 0.5
-    if value != int(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(value)
+        if value == int(value):
+            return int(value)
+    except (ValueError, OverflowError):  # no number, or 1e400
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
 
 
 # Kind of an option -> what a file must give in its place, in words; arguments of argparse.
