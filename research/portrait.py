@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from conjoint.data import load_graph, make_split
-from conjoint.evaluation.plots.embedding import project
+from conjoint.evaluation.plots import project
 from conjoint.experiments.grid import experiment
 from conjoint.experiments.rows import RunSpec
 from conjoint.graph.graph import Graph

@@ -89,6 +89,7 @@ def _look_inside(wheel: Path, sdist: Path) -> None:
         names = archive.namelist()
         for part in (
             "data/embedded/cora.npz",
+            "cli/options.toml",
             "experiments/paper.toml",
             "experiments/page/page.html",
             "py.typed",

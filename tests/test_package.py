@@ -10,7 +10,8 @@ import conjoint
 
 def test_every_public_name_is_there() -> None:
     assert all(getattr(conjoint, name).__name__ == name for name in conjoint.__all__)
-    assert set(conjoint._HOMES) <= set(conjoint.__all__) <= set(dir(conjoint))
+    homes = {name for names in conjoint._HOMES.values() for name in names}
+    assert homes <= set(conjoint.__all__) <= set(dir(conjoint))
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

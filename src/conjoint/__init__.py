@@ -39,34 +39,19 @@ __version__ = "0.1.0"
 
 # Importing torch takes seconds, and `conjoint --help` needs none of it: a name is fetched when it is used.
 _HOMES = {
-    "CAT": "nn.cat",
-    "Adjacency": "graph.adjacency",
-    "CATClassifier": "estimator",
-    "CATClusterer": "estimator",
-    "CATConv": "nn.conv",
-    "ConjointAttention": "nn.attention",
-    "Consistency": "training",
-    "Constant": "nn.interventions",
-    "EdgeScores": "nn.interventions",
-    "EmbeddingSimilarity": "nn.interventions",
-    "FeatureSimilarity": "nn.interventions",
-    "Graph": "data",
-    "Intervention": "nn.interventions",
-    "MatrixFactorization": "nn.interventions",
-    "NodeGraph": "estimator",
-    "RandomPropagation": "nn.random_propagation",
-    "SelfExpression": "nn.interventions",
-    "Structure": "nn.attention",
-    "TrainConfig": "training",
-    "adjacency": "graph.adjacency",
-    "evaluate": "training",
-    "fit": "training",
-    "Learned": "selection.learner",
-    "learn": "selection.learner",
-    "load": "data",
-    "load_graph": "data",
-    "make_split": "data",
-    "read_graph": "data",
+    "data": ("Graph", "load", "load_graph", "make_split", "read_graph"),
+    "estimator": ("CATClassifier", "CATClusterer", "NodeGraph"),
+    "graph.adjacency": ("Adjacency", "adjacency"),
+    "nn.attention": ("ConjointAttention", "Structure"),
+    "nn.cat": ("CAT",),
+    "nn.conv": ("CATConv",),
+    "nn.interventions": (
+        *("Constant", "EdgeScores", "EmbeddingSimilarity", "FeatureSimilarity"),
+        *("Intervention", "MatrixFactorization", "SelfExpression"),
+    ),
+    "nn.random_propagation": ("RandomPropagation",),
+    "selection.learner": ("Learned", "learn"),
+    "training": ("Consistency", "TrainConfig", "evaluate", "fit"),
 }
 
 __all__ = [
@@ -106,10 +91,10 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker reads the imports above, and so finds misspelt names
 
     def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
+        home = next((home for home, names in _HOMES.items() if name in names), None)
+        if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-        globals()[name] = value
+        value = globals()[name] = getattr(import_module(f".{home}", __name__), name)
         return value
 
 

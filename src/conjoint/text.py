@@ -27,3 +27,9 @@ def shorten(text: object, limit: int) -> str:
 def count(n: int, thing: str) -> str:
     """1 edge, 2 edges."""
     return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
+
+
+def file_name(text: object) -> str:
+    """A name for a folder, from whatever a graph is called."""
+    safe = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in str(text))
+    return safe.strip(".-")[:60] or "graph"

@@ -181,21 +181,3 @@ def test_bad_training_options_end_in_one_line(refuse: Callable[..., str], tmp_pa
     for options, words in cases.items():
         assert words in refuse("train", *options, "--out", tmp_path / "out"), options
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[data]\nedges = 1\n", r"\[data\] edges = 1: expected text"),
-        ('[data]\nedges = "e.csv"\ntext = [1]\n', r"\[data\] text = \[1\]: expected text or a list"),
-        ("[split]\ntrain = [[1]]\n", r"\[split\] train = .*: expected a number"),
-        ("[split]\nnum_val = true\n", r"\[split\] num_val = True: expected a whole number"),
-        ("[model]\nname = 07:32:00\n", r"\[model\] name = .*: expected text"),
-        ('[data]\nedges = "a\\u0000b"\n', "expected text"),
-    ],
-)
-def test_a_value_of_the_wrong_kind_is_named(tmp_path: Path, text: str, said: str) -> None:
-    file = tmp_path / "c.toml"
-    file.write_text(text)
-    with pytest.raises(InputError, match=said):
-        read_config(str(file))

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from conjoint.experiments.execute import execute
-from conjoint.experiments.grid import experiment, published
+from conjoint.experiments.grid import experiment, experiment_names, published
 from conjoint.experiments.report import kept_portrait, markdown_page
 from conjoint.experiments.rows import read_rows, spec_from
 from research.learners import LEARNERS
@@ -47,8 +47,14 @@ def test_every_row_belongs_to_its_key(rows: list[dict[str, Any]]) -> None:
 
 
 def test_a_random_cell_of_cora_comes_out_the_same_again(rows: list[dict[str, Any]], one_thread: None) -> None:
-    """The embedded Cora, so that no files are needed; any row of it, but none that takes minutes."""
-    able = [row for row in rows if row["source"] == "embedded" and row.get("epochs", 1500) <= 600]
+    """The embedded Cora, so that no files are needed; any row of it, but none that takes minutes.
+
+    Only a run of an experiment as the grids define it now: what `recommended` means has changed since some
+    rows of it were made. They are kept, no table shows them, and today's code makes others in their place.
+    """
+    current = {spec.key for name in experiment_names() for spec in experiment(name).specs}
+    mine = [row for row in rows if row["source"] == "embedded" and row["key"] in current]
+    able = [row for row in mine if row.get("epochs", 1500) <= 600]
     assert able, "no rows on the embedded Cora"
     old = random.SystemRandom().choice(able)
     new = execute(spec_from(old))

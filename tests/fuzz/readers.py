@@ -143,8 +143,7 @@ consistency = {passes = 2, weight = 1.0}
 def _plan(raw: bytes, folder: Path, chance: random.Random) -> object:
     """What `conjoint train --config` does with a file until training would start."""
     from conjoint.cli import read_arguments
-    from conjoint.cli.opening import graph_of
-    from conjoint.cli.plan import plan_from
+    from conjoint.cli.plan import graph_of, plan_from
     from conjoint.selection.learner import spec_of, split_of
 
     (folder / "plan.toml").write_bytes(raw)

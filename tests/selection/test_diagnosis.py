@@ -8,8 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from conjoint.errors import InputError
-from conjoint.evaluation.plots.diagnosis import diagnosis_figure
-from conjoint.evaluation.plots.style import picture
+from conjoint.evaluation.plots import diagnosis_figure, picture
 from conjoint.graph.graph import Graph
 from conjoint.selection.diagnosis import ALWAYS, Diagnosis, Evidence, Interval, advice, diagnose, shortlist
 from topics import topic_graph

@@ -15,8 +15,7 @@ from typing import Any
 from .. import __version__
 from ..errors import ConjointError, InputError, Interrupted
 from ..text import clean
-from .arguments import HelpFormatter, Parser
-from .verbs import VERBS
+from .options import VERBS, HelpFormatter, Parser, add_options
 
 OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory", "bad_alloc")  # torch's words
 
@@ -31,8 +30,8 @@ def make_parser() -> Parser:
     parser = Parser(prog="conjoint", **about("conjoint"))
     parser.add_argument("--version", action="version", version=f"conjoint {__version__}")
     verbs = parser.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
-    for name, add_arguments in VERBS.items():
-        add_arguments(verbs.add_parser(name, help=told[name]["summary"], **about(name)))
+    for name in VERBS:
+        add_options(verbs.add_parser(name, help=told[name]["summary"], **about(name)), name)
     return parser
 
 

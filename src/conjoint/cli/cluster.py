@@ -10,8 +10,8 @@ from ..errors import InputError
 from ..evaluation.metrics import accuracy, clustering
 from ..text import clean
 from ..training import embed
-from .opening import open_run
 from .output import answer, must_be_writable, table
+from .run_folder import open_run
 
 TITLES = {"accuracy": "accuracy", "nmi": "NMI", "ari": "ARI", "hungarian_accuracy": "Hungarian accuracy"}
 

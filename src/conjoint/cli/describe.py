@@ -1,7 +1,6 @@
 """conjoint describe: how large a model is, and how much memory its training takes."""
 
 import argparse
-from typing import Any
 
 from ..errors import InputError
 from ..nn.zoo import MODELS
@@ -28,25 +27,17 @@ def work(options: argparse.Namespace) -> None:
     about = describe(model, **sizes, nonzeros=options.nonzeros, settings=settings)
     if about["memory"] is not None:
         about["memory"]["batches"] = describe_batches(model, **sizes, settings=settings)
-    groups = [f"  {count:>12}  {name}" for name, count in about["parameter_groups"].items()]
-    answer(
-        options,
-        about,
-        f"{clean(model)}: {about['parameters']} parameters",
-        *groups,
-        *_memory(about["memory"]),
-    )
-
-
-def _memory(memory: dict[str, Any] | None) -> list[str]:
+    lines = [f"{clean(model)}: {about['parameters']} parameters"]
+    lines += [f"  {count:>12}  {name}" for name, count in about["parameter_groups"].items()]
+    memory = about["memory"]
     if memory is None:
-        return ["memory: give --edges to have it predicted"]
-    return [
-        f"training takes about {_mebibytes(memory['training_bytes'])} above the loaded graph:",
-        *(f"  {_mebibytes(size):>12}  {name}" for name, size in memory["parts"].items()),
-        *(f"in batches (--batch {k}): about {_mebibytes(size)}" for k, size in memory["batches"].items()),
-    ]
+        lines.append("memory: give --edges to have it predicted")
+    else:
+        lines.append(f"training takes about {_bytes(memory['training_bytes'])} above the loaded graph:")
+        lines += [f"  {_bytes(size):>12}  {name}" for name, size in memory["parts"].items()]
+        lines += [f"in batches (--batch {k}): about {_bytes(size)}" for k, size in memory["batches"].items()]
+    answer(options, about, *lines)
 
 
-def _mebibytes(size: int) -> str:
+def _bytes(size: int) -> str:
     return f"{size / 2**20:.1f} MiB" if size < 2**30 else f"{size / 2**30:.2f} GiB"

@@ -4,14 +4,12 @@ import argparse
 
 import torch
 
-from ..evaluation.plots.diagnosis import diagnosis_figure
+from ..evaluation.plots import diagnosis_figure, write_picture
 from ..selection.diagnosis import Diagnosis, advice, diagnose, shortlist
 from ..selection.learner import split_of
 from ..text import clean
-from .opening import graph_of
 from .output import PICTURES, answer, must_be_writable, table
-from .plan import plan_from
-from .plot import write_picture
+from .plan import graph_of, plan_from
 
 
 def work(options: argparse.Namespace) -> None:

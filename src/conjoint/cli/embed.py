@@ -8,8 +8,8 @@ from ..data import write_table
 from ..data.tables import written_whole
 from ..text import clean
 from ..training import embed
-from .opening import open_run
 from .output import TABLES, answer, must_be_writable
+from .run_folder import open_run
 
 
 def work(options: argparse.Namespace) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..evaluation.attention_plots import ego_network
 from ..evaluation.explain import Explanation, attention_of, explain
-from ..evaluation.plots import ego_network
+from ..evaluation.plots import write_picture
 from ..text import clean
-from .opening import Opened, open_run
 from .output import PICTURES, answer, must_be_writable, table
-from .plot import write_picture
+from .run_folder import Opened, open_run
 
 
 def work(options: argparse.Namespace) -> None:

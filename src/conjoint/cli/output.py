@@ -79,6 +79,12 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def remark(options: argparse.Namespace, text: str) -> None:
+    """What a person may want to know, but neither --quiet nor a program that reads --json."""
+    if not (options.quiet or options.json):
+        say(text)
+
+
 def share(value: float) -> str:
     return f"{100 * value:.1f}%"
 

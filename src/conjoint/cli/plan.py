@@ -9,18 +9,22 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from .. import defaults
+from ..data import load_graph, read_graph
 from ..errors import InputError
-from ..nn.zoo import settings_of
+from ..graph.folder import open_folder
+from ..graph.graph import Graph
+from ..nn.zoo import input_graph, settings_of
 from ..selection.setting import AUTO, Setting, make_setting
-from ..training.config import TrainConfig
+from ..training import Run
+from ..training.config import TrainConfig, config_to, read_toml
 from ..training.ranks import launched
-from .arguments import KINDS, check_kinds
+from .options import SECTIONS, check_kinds, sections
 
-SECTIONS = ("data", "split", "model", "train", "batch")
 MODEL_ALIASES = {"cat": "cat-i-mf", "cat-i": "cat-i-mf", "cat-e": "cat-e-mf"}
 
 
@@ -44,110 +48,99 @@ class Plan:
 
 def plan_from(options: argparse.Namespace) -> Plan:
     """The file given with --config, then --variant, the options, --set: each over the one before."""
-    parts = read_config(options.config) if options.config else {name: {} for name in SECTIONS}
-    data, split, model, train, batch = (parts[name] for name in SECTIONS)
+    path = getattr(options, "config", None)
+    file = read_config(path) if path else {name: {} for name in SECTIONS}
     given = {name: value for name, value in vars(options).items() if value is not None}
-    _name_graph(data, given)
-    _take(data, given, DATA_OPTIONS)
-    _take(split, given, SPLIT_OPTIONS)
-    _take(train, given, TRAIN_OPTIONS)
-    _take(batch, given, BATCH_OPTIONS)
+    typed = sections(given)
+    split, train, batch = (file[name] | typed[name] for name in ("split", "train", "batch"))
+    data = _named_graph(file["data"], given) | typed["data"]
     if "fanout" in given:
         batch["fanout"] = fanout_of(given["fanout"])
     if "consistency" in given:
         train["consistency"] = consistency_settings(given["consistency"])
-    chosen: dict[str, Any] = {name: given.get(name) for name in ("intervention", "strategy")}
-    configured = None if "intervention" in given else model.get("name")
-    named = given.get("model") or configured
-    model = {key: value for key, value in model.items() if key != "name"} | model_settings(given)
+    named = given.get("model") or (None if "intervention" in given else file["model"].get("name"))
+    model = {key: value for key, value in file["model"].items() if key != "name"} | model_settings(given)
     # Only where a network may be named is there one to recommend: a search has its own.
     in_parts = launched() or "folder" in data or not hasattr(options, "model")
 
     def setting() -> Setting:
-        name = None if named is None else model_name(named)
-        parts: dict[str, Any] = {"settings": model, "train": train, "batch": batch, "in_parts": in_parts}
-        return make_setting(name, **chosen, **parts, typed="--{}")
+        return make_setting(
+            None if named is None else model_name(named),
+            intervention=given.get("intervention"),
+            strategy=given.get("strategy"),
+            settings=model,
+            train=train,
+            batch=batch,
+            in_parts=in_parts,
+            typed="--{}",
+        )
 
     for key, value in map(assignment, given.get("set", [])):
         _place(key, value, setting().model, model, train)
     made = setting()
-    seeds = _seeds(given, parts.get("seeds"), train, data)
-    if made.undecided == AUTO and split.get("resplit"):
-        raise InputError(
-            "--resplit: --intervention auto chooses by one split's validation nodes; leave it out"
-        )
     if split.get("resplit"):  # a seed's validation nodes are another's test nodes: nobody is asked
+        if made.undecided == AUTO:
+            raise InputError(
+                "--resplit: --intervention auto chooses by one split's validation nodes; leave it out"
+            )
         made = replace(made, undecided=None)
-    return Plan(made, _absolute(data), split, seeds)
+    return Plan(made, _absolute(data), split, _seeds(given, file.get("seeds"), train, data))
+
+
+def plan_of_run(run: Run, options: argparse.Namespace) -> Plan:
+    """The plan that the run was made from, with the files where the options say that they are now."""
+    source = f"{run.path / 'config.toml'}: [origin]"
+    data = _section(run.origin, "data", source)
+    moved = {"folder" if "folder" in data else "root": options.data}
+    moved |= {"edges": options.edges, "nodes": options.nodes}
+    data |= {key: str(Path(path).absolute()) for key, path in moved.items() if path is not None}
+    if not isinstance(data.get("edges", data.get("folder", data.get("name"))), str):
+        raise InputError(f"{source} names no graph; the run was not made by `conjoint train`")
+    seeds = run.origin.get("seeds", [run.config.seed])
+    if not is_seeds(seeds):
+        raise InputError(f"{source} seeds={seeds!r}: expected a list of whole numbers; restore the file")
+    batch = _section(run.origin, "batch", source)
+    setting = Setting(run.spec.name, run.spec.settings, config_to(run.config), batch)
+    return Plan(setting, data, _section(run.origin, "split", source), tuple(seeds))
+
+
+def _section(origin: Mapping[str, Any], name: str, source: str) -> dict[str, Any]:
+    """A table of plain values: the file may have been edited, or come from elsewhere."""
+    section = origin.get(name, {})
+    plain = isinstance(section, dict) and all(
+        isinstance(value, str | int | float | bool)
+        or (isinstance(value, list) and all(isinstance(item, str | int) for item in value))
+        for value in section.values()
+    )
+    if not plain:
+        raise InputError(f"{source} {name} is not a table of plain values; restore the file from a copy")
+    check_kinds(name, section)
+    return dict(section)
+
+
+def graph_of(plan: Plan) -> Graph:
+    """The graph of the plan, with the features and edges that its model reads."""
+    options = dict(plan.data)
+    if "folder" in options:
+        graph = open_folder(options["folder"])
+    else:
+        read: Any = read_graph if "edges" in options else load_graph
+        known = signature(read).parameters
+        for key in options:
+            if key not in known:
+                own = "describes your own files" if "edges" not in options else "is not known"
+                raise InputError(f"[data] {key}={options[key]!r}: it {own}; see `conjoint train --help`")
+        graph = read(options.pop("edges" if "edges" in options else "name"), **options)
+    return input_graph(plan.setting.model, graph, **plan.setting.settings)
 
 
 def model_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """What --variant and the options for single settings say about the network."""
-    settings = dict(defaults.VARIANTS[given["variant"]]) if "variant" in given else {}
-    _take(settings, given, MODEL_OPTIONS)
-    return settings
+    return {**defaults.VARIANTS.get(given.get("variant", ""), {}), **sections(given)["model"]}
 
 
 def model_name(text: str) -> str:
-    lower = text.lower()
-    return MODEL_ALIASES.get(lower, lower)
-
-
-DATA_OPTIONS = {
-    "data": "root",
-    "edition": "source",
-    "features": "features",
-    "nodes": "nodes",
-    "id": "id",
-    "label": "label",
-    "source_column": "source",
-    "target_column": "target",
-    "weight": "weight",
-    "time": "time",
-    "split_column": "split",
-    "text": "text",
-    "categorical": "categorical",
-    "ignore": "ignore",
-    "drop_unknown": "drop_unknown",
-}
-SPLIT_OPTIONS = {
-    "split": "name",
-    "split_seed": "seed",
-    "train_per_class": "train_per_class",
-    "num_val": "num_val",
-    "num_test": "num_test",
-    "train_share": "train",
-    "val_share": "val",
-    "train_until": "train_until",
-    "val_until": "val_until",
-    "resplit": "resplit",
-}
-MODEL_OPTIONS = {
-    "hidden": "hidden",
-    "heads": "heads",
-    "out_heads": "out_heads",
-    "layers": "num_layers",
-    "rank": "rank",
-    "dropout": "dropout",
-}
-TRAIN_OPTIONS = {
-    "epochs": "epochs",
-    "lr": "lr",
-    "weight_decay": "weight_decay",
-    "penalty_weight": "penalty_weight",
-    "patience": "patience",
-    "rule": "rule",
-    "see_test": "see_test",
-    "seed": "seed",
-}
-
-
-BATCH_OPTIONS = {
-    "batch": "kind",
-    "batch_size": "size",
-    "joined": "joined",
-    "batches_per_step": "per_step",
-}
+    return MODEL_ALIASES.get(text.lower(), text.lower())
 
 
 def fanout_of(text: str) -> list[int]:
@@ -161,10 +154,10 @@ def fanout_of(text: str) -> list[int]:
 def read_config(path: str) -> dict[str, Any]:
     """A TOML file with sections [data], [split], [model], [train]; or the config.toml of a run."""
     try:
-        document = tomllib.loads(Path(path).read_bytes().decode())
+        document = read_toml(Path(path).read_bytes().decode(), f"--config {path}")
     except OSError as error:
         raise InputError(f"--config {path}: {(error.strerror or str(error)).lower()}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UnicodeDecodeError as error:
         raise InputError(f"--config {path}: not valid TOML ({error}); mend that line") from None
     origin = document.pop("origin", {})
     if isinstance(origin, dict):
@@ -176,8 +169,7 @@ def read_config(path: str) -> dict[str, Any]:
     for name, part in parts.items():
         if not isinstance(part, dict):
             raise InputError(f"--config {path}: {name} must be a section: [{name}]")
-        if name in KINDS:
-            check_kinds(name, part)
+        check_kinds(name, part)
     if "seeds" in document:
         parts["seeds"] = document["seeds"]
     return parts
@@ -214,33 +206,25 @@ def _place(key: str, value: Any, name: str, model: dict[str, Any], train: dict[s
         raise InputError(f"--set {key}: neither {name} nor training has such a setting; there are {choices}")
 
 
-def _take(into: dict[str, Any], given: Mapping[str, Any], names: Mapping[str, str]) -> None:
-    into.update({name: given[option] for option, name in names.items() if option in given})
-
-
-def _name_graph(data: dict[str, Any], given: Mapping[str, Any]) -> None:
+def _named_graph(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """A benchmark's name or the user's own files, not both; nothing at all means the embedded Cora."""
     if "dataset" in given and "edges" in given:
         raise InputError(f"{given['dataset']} and --edges: name a benchmark or your own files, not both")
     if "edges" in given and "edition" in given:
         raise InputError("--edition chooses among copies of a benchmark; leave it out for your own files")
     if "dataset" in given:
-        for own in [key for key in data if key not in ("root", "features")]:
-            del data[own]
+        kept = {key: data[key] for key in ("root", "features") if key in data}
         folder = Path(given["dataset"]).expanduser()
         if (folder / "manifest.json").exists():
-            data["folder"] = str(folder)
-        else:
-            data["name"] = given["dataset"].lower()
-    elif "edges" in given:
-        data.pop("name", None)
-        data["edges"] = given["edges"]
-    elif "name" not in data and "edges" not in data and "folder" not in data:
-        if "nodes" in given or "label" in given:
-            raise InputError("--nodes and --label describe your own graph; name its edge table with --edges")
-        data["name"] = "cora"
-        if "data" not in given:
-            data["source"] = "embedded"
+            return {**kept, "folder": str(folder)}
+        return {**kept, "name": given["dataset"].lower()}
+    if "edges" in given:
+        return {key: value for key, value in data.items() if key != "name"}
+    if "name" in data or "edges" in data or "folder" in data:
+        return dict(data)
+    if "nodes" in given or "label" in given:
+        raise InputError("--nodes and --label describe your own graph; name its edge table with --edges")
+    return {**data, "name": "cora", **({} if "data" in given else {"source": "embedded"})}
 
 
 def _absolute(data: dict[str, Any]) -> dict[str, Any]:
@@ -261,12 +245,8 @@ def _seeds(
 
     A graph from a folder is trained on once unless more is asked for: it may be very large.
     """
-    if "seed" not in given and "seeds" not in given and configured is not None:
-        if (
-            not isinstance(configured, list)
-            or not all(type(seed) is int for seed in configured)
-            or not configured
-        ):
+    if configured is not None and not given.keys() & {"seed", "seeds"}:
+        if not is_seeds(configured):
             raise InputError(f"seeds = {configured!r}: write a list of whole numbers, for example [0, 1, 2]")
         return tuple(configured)
     usual = 1 if "seed" in given or "folder" in data else defaults.SEEDS
@@ -276,3 +256,7 @@ def _seeds(
     if type(first) is not int:
         raise InputError(f"seed = {first!r}: a seed is a whole number, 0 or more")
     return tuple(range(first, first + count))
+
+
+def is_seeds(value: object) -> bool:
+    return isinstance(value, list) and value != [] and all(type(seed) is int and seed >= 0 for seed in value)

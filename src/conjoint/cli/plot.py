@@ -1,20 +1,20 @@
 """conjoint plot: pictures of a trained network, into its run folder."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..evaluation import plots
+from ..evaluation.attention_plots import attention_histograms, learnt_mix
 from ..evaluation.explain import attention_of
 from ..evaluation.metrics import confusion
 from ..nn.cat import CAT
 from ..nn.random_propagation import RandomPropagation
 from ..selection.learner import Trained
-from ..storage import storage_errors, write_atomically
+from ..storage import storage_errors
 from ..text import clean
 from ..training import Run, embed
-from .opening import open_run
 from .output import answer
+from .run_folder import open_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,10 +24,6 @@ def work(options: argparse.Namespace) -> None:
     opened = open_run(options)
     paths = draw(opened.run, opened.trained, options.map, options.format)
     answer(options, {"run": str(opened.run.path), "plots": paths}, *map(clean, paths))
-
-
-def write_picture(path: str, figure: "Figure") -> None:
-    write_atomically(Path(path), plots.picture(figure, Path(path).suffix[1:].lower()))
 
 
 def draw(run: Run, trained: Trained, way: str = "pca", kind: str = "png") -> list[str]:
@@ -48,9 +44,8 @@ def _figures(run: Run, trained: Trained, way: str) -> dict[str, "Figure"]:
     figures = {"learning": plots.learning_curves(run.history(), int(result.get("best_epoch", 0)))}
     if isinstance(model, CAT | RandomPropagation):
         attention = attention_of(model, graph, config)
-        figures["attention"] = plots.attention_histograms(attention)
-        mix = plots.learnt_mix(attention)
-        if mix is not None:
+        figures["attention"] = attention_histograms(attention)
+        if (mix := learnt_mix(attention)) is not None:
             figures["mix"] = mix
     y, test = graph.y.cpu().numpy(), trained.split.reveal_test().cpu().numpy()
     points, shown = plots.project(embed(model, graph, config).cpu().numpy(), way)

@@ -5,11 +5,16 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
+
+from ..data.grown import read_grown
 from ..errors import InputError
+from ..nn.zoo import input_features, input_graph
 from ..text import clean
+from ..training.new_nodes import predict_new_nodes
 from ..training.predictions import table_in_pieces
-from .opening import Opened, new_nodes, open_run
 from .output import must_be_writable, print_json, table
+from .run_folder import Opened, open_run
 
 BRIEF = ("id", "part", "label", "predicted", "probability")
 
@@ -42,16 +47,33 @@ def work(options: argparse.Namespace) -> None:
 
 def _pieces(opened: Opened, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Columns of the nodes that are asked for, a part of a large graph at a time."""
-    for columns in _new(opened, options) if options.new_nodes is not None else _known(opened):
+    known = (opened.trained.columns(*piece, with_probabilities=True) for piece in opened.trained.pieces())
+    for columns in known if options.new_nodes is None else [_new_nodes(opened, options)]:
         wanted = columns["label"] == "" if options.unlabelled else slice(None)
         yield {name: values[wanted] for name, values in columns.items()}
 
 
-def _known(opened: Opened) -> Iterator[dict[str, Any]]:
-    for nodes, shares in opened.trained.pieces():
-        yield opened.trained.columns(nodes, shares, with_probabilities=True)
-
-
-def _new(opened: Opened, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    shares, columns = new_nodes(opened, options)
-    yield columns | {f"p({name})": shares[:, k] for k, name in enumerate(opened.class_names)}
+def _new_nodes(opened: Opened, options: argparse.Namespace) -> dict[str, Any]:
+    """Columns of the nodes that came after training."""
+    given, before = opened.plan.data, opened.data
+    if "edges" not in given:
+        raise InputError(
+            f"--new-nodes: {opened.run.sidecar.data_name} is a benchmark; new nodes can join your own graph, "
+            "or use conjoint.training.predict_new_nodes in Python"
+        )
+    name, settings = opened.run.spec.name, dict(opened.run.spec.settings)
+    after = read_grown(before, given, nodes=options.new_nodes, edges=options.new_edges)
+    if input_features(name, before, **settings) is not before.x:
+        raise InputError(f"--new-nodes: {name} reads embeddings of its training graph alone; train it again")
+    after = input_graph(name, after, **settings)
+    new = slice(before.num_nodes, None)
+    shares = predict_new_nodes(opened.model, before, after, opened.run.config).cpu().numpy()[new]
+    names = np.array([*opened.class_names, ""])  # label -1 takes the last: unlabelled
+    return {
+        "id": np.asarray(after.node_ids)[new],
+        "part": np.full(len(shares), "new"),
+        "label": names[after.y.numpy()[new]],
+        "predicted": names[shares.argmax(axis=1)],
+        "probability": shares.max(axis=1),
+        **{f"p({name})": shares[:, k] for k, name in enumerate(opened.class_names)},
+    }

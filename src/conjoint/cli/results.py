@@ -5,19 +5,18 @@ import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from .. import defaults
 from ..graph.graph import Graph
-from ..graph.splits import Split
 from ..selection.choose import Choice
 from ..selection.learner import Trained
+from ..text import clean
 from ..training import Run, summarise
 from ..training.predictions import table_in_pieces
 from ..training.seeds import Estimate
-from .output import clean, print_json, share, table
+from .output import print_json, share, table
 from .plot import draw
 
 SHOWN = {"val_accuracy": "validation", "test_accuracy": "test", "all_accuracy": "all nodes"}
@@ -55,14 +54,27 @@ def report(
         chosen = {} if choice is None else {"choice": choice.to_dict()}
         print_json({"out": str(out), "rows": rows, "summary": estimates, **chosen})
         return
-    first = rows[0]
     if choice is not None:
         print(choice_text(choice))
-    print(_headline(first, graph, done[0][1].split))
-    shown = [_shown(row) for row in rows]
+    first, split = rows[0], done[0][1].split
+    train, val, test = split.sizes
+    print(
+        f"{first['model']} on {clean(graph.name)}: {graph.num_nodes} nodes, {first['parameters']} parameters"
+        f"; split {split.name}: {train} train, {val} validation, {test} test\n"
+    )
+    shown = [
+        {
+            "seed": row["seed"],
+            **{title: share(row[name]) for name, title in SHOWN.items()},
+            "epochs": row["epochs"],
+            "seconds": f"{row['seconds']:.1f}",
+        }
+        for row in rows
+    ]
     if len(rows) > 1:
-        shown.append({"seed": "mean ± 95% CI", **{SHOWN[name]: _bar(summary[name]) for name in SHOWN}})
-        shown[-1] |= {"epochs": "", "seconds": f"{sum(row['seconds'] for row in rows):.1f} in all"}
+        means = {title: _with_interval(summary[name]) for name, title in SHOWN.items()}
+        seconds = f"{sum(row['seconds'] for row in rows):.1f} in all"
+        shown.append({"seed": "mean ± 95% CI", **means, "epochs": "", "seconds": seconds})
     print(table(shown, right=(*SHOWN.values(), "epochs", "seconds")))
     if first["saw_test"]:
         print("Rule 'release' chose the epoch by test accuracy: the test column estimates nothing.")
@@ -70,17 +82,23 @@ def report(
         print(_next_commands(out, graph))
 
 
+def _with_interval(found: Estimate) -> str:
+    return f"{100 * found.mean:.1f} ± {100 * (found.ci95 or 0.0):.1f}%"
+
+
 def choice_text(choice: Choice) -> str:
     """Every candidate with how often it was trained, best first."""
     standing = {name: choice.standing(name) for name in choice.candidates}
-    order = sorted(standing, key=lambda name: (-standing[name][0], -standing[name][1], standing[name][2]))
-    order = [choice.model, *(name for name in order if name != choice.model)]
-    lines: list[dict[str, Any]] = []
-    for name in order:
+
+    def rank(name: str) -> tuple[bool, int, float, float]:
         trainings, accuracy, loss = standing[name]
-        lines.append(
-            {"candidate": name, "trainings": trainings, "validation": share(accuracy), "loss": f"{loss:.3f}"}
-        )
+        return name != choice.model, -trainings, -accuracy, loss
+
+    lines = [
+        {"candidate": name, "trainings": trainings, "validation": share(accuracy), "loss": f"{loss:.3f}"}
+        for name in sorted(standing, key=rank)
+        for trainings, accuracy, loss in [standing[name]]
+    ]
     if choice.diagnosis is not None:
         head = f"--intervention auto chose {choice.model}; validation nodes alone were asked:"
     else:
@@ -89,30 +107,8 @@ def choice_text(choice: Choice) -> str:
     return f"{head}\n\n{table(lines, right=('trainings', 'validation', 'loss'))}\n"
 
 
-def _headline(row: dict[str, Any], data: Graph, split: Split) -> str:
-    train, val, test = split.sizes
-    return (
-        f"{row['model']} on {clean(data.name)}: {data.num_nodes} nodes, {row['parameters']} parameters; "
-        f"split {split.name}: {train} train, {val} validation, {test} test\n"
-    )
-
-
-def _shown(row: dict[str, Any]) -> dict[str, str]:
-    accuracies = {title: share(row[name]) for name, title in SHOWN.items()}
-    return {
-        "seed": str(row["seed"]),
-        **accuracies,
-        "epochs": str(row["epochs"]),
-        "seconds": f"{row['seconds']:.1f}",
-    }
-
-
-def _bar(found: Estimate) -> str:
-    return f"{100 * found.mean:.1f} ± {100 * (found.ci95 or 0.0):.1f}%"
-
-
-def _next_commands(out: Path, data: Graph) -> str:
-    run, node = clean(shlex.quote(str(out))), clean(shlex.quote(str(data.node_ids[0])))
+def _next_commands(out: Path, graph: Graph) -> str:
+    run, node = clean(shlex.quote(str(out))), clean(shlex.quote(str(graph.node_ids[0])))
     commands = {
         f"conjoint predict {run} --out predictions.csv": "classes and probabilities of all nodes",
         f"conjoint cluster {run}": "how well the classes stand apart",

@@ -3,7 +3,6 @@
 import argparse
 import itertools
 import json
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,20 +11,21 @@ from typing import Any
 from ..errors import InputError, Interrupted
 from ..graph.graph import Graph
 from ..graph.splits import Split
-from ..selection.choose import Choice, Trial, Watch
+from ..selection.choose import Choice, Trial
 from ..selection.learner import IN_BATCHES, Trained, decide, settle, spec_of, split_of, train_one
 from ..selection.setting import Setting
 from ..storage import write_atomically
+from ..text import clean, file_name
 from ..training import Ranks, Run, config_to, connected, resume_run, start_run
 from ..training.batch_steps import check_batches
 from ..training.config import batch_config_from
 from ..training.memory import USABLE, available_memory
 from ..training.ranks import DEFAULT_TIMEOUT, launched, own_device, restarted
 from ..training.sampling import metis_bytes
-from .opening import check_graph, device_named, graph_of, plan_of_run, seed_folders
-from .output import clean, progress, say, share
-from .plan import Plan, plan_from
+from .output import OnEpoch, progress, remark, share
+from .plan import Plan, graph_of, plan_from, plan_of_run
 from .results import CHOICE, keep_results, report
+from .run_folder import check_graph, device_named, seed_folders
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,23 +56,32 @@ def start(options: argparse.Namespace) -> None:
         raise InputError(
             "--out is missing: ranks that are started again must find the run that they go on with"
         )
-    if out is not None and not launched():  # of several ranks, the first makes the folder
-        _must_be_free(out)
+    # Of several ranks the first makes the folder, so it may be there.
+    if out is not None and out.exists() and not launched() and not (out.is_dir() and not any(out.iterdir())):
+        raise InputError(f"--out {out}: already there and never overwritten; resume it or choose another")
     with _ranks(options) as ranks:
         graph = _same_graph(plan, ranks)
-        if launched():
-            plan = replace(plan, setting=_in_batches(plan, graph, ranks))
-            choice = None
-        else:
-            split = split_of(graph, plan.split, plan.seeds[0])
-            setting, told = settle(plan.setting, graph, split)
-            if told is not None and not (options.quiet or options.json):
-                say(f"{clean(graph.name)}: {told}")
-            shown: dict[str, Any] = {"on_trial": _teller(options), "watch": _watch(graph, options)}
-            setting, choice = decide(setting, graph, split, plan.seeds[0], **shown)
-            plan = replace(plan, setting=setting)
+        setting, choice = _in_batches(plan, graph, ranks) if launched() else _chosen(plan, graph, options)
+        plan = replace(plan, setting=setting)
         session = Session(plan, graph, out or _next_free(graph, plan), options, ranks, choice)
         _train_all(session, restarted() and session.out.exists())
+
+
+def _chosen(plan: Plan, graph: Graph, options: argparse.Namespace) -> tuple[Setting, Choice | None]:
+    """What a step computes, by memory; and the model, by validation nodes, where that was left to them."""
+    split = split_of(graph, plan.split, plan.seeds[0])
+    setting, told = settle(plan.setting, graph, split)
+    if told is not None:
+        remark(options, f"{clean(graph.name)}: {told}")
+
+    def tell(trial: Trial) -> None:
+        said = f"validation {share(trial.val_accuracy)}" if trial.epochs else "diverged"
+        remark(options, f"trying {trial.model}, seed {trial.seed}: {said}")
+
+    def watch(title: str, epochs: int) -> AbstractContextManager[OnEpoch | None]:
+        return progress(clean(f"{graph.name} {title}"), epochs, options.quiet)
+
+    return decide(setting, graph, split, plan.seeds[0], on_trial=tell, watch=watch)
 
 
 def resume(options: argparse.Namespace) -> None:
@@ -114,7 +123,7 @@ def _same_graph(plan: Plan, ranks: Ranks) -> Graph:
     return graph
 
 
-def _in_batches(plan: Plan, graph: Graph, ranks: Ranks) -> Setting:
+def _in_batches(plan: Plan, graph: Graph, ranks: Ranks) -> tuple[Setting, None]:
     """Several ranks share batches: of the kind that was asked for, or that memory allows."""
     kind = plan.setting.batch.get("kind", "auto")
     if kind == "auto":
@@ -123,13 +132,13 @@ def _in_batches(plan: Plan, graph: Graph, ranks: Ranks) -> Setting:
     if kind not in IN_BATCHES:
         raise InputError(f"--batch {kind}: several ranks share batches; use clusters or neighbours")
     batch = batch_config_from({"per_step": ranks.world, **plan.setting.batch, "kind": kind})
-    return replace(plan.setting, batch=config_to(batch))
+    return replace(plan.setting, batch=config_to(batch)), None
 
 
 def _train_all(session: Session, again: bool) -> None:
     done = [_train_one(session, seed, again) for seed in session.plan.seeds]
-    kept = [one for one in done if one is not None]
     if session.ranks.is_first:
+        kept = [one for one in done if one is not None]
         report(kept, session.graph, session.out, session.options, session.choice)
 
 
@@ -142,7 +151,8 @@ def _train_one(session: Session, seed: int, again: bool) -> tuple[Run, Trained] 
         if ranks.is_first:
             run = _open(session, seed, split, again)
     if run is not None and seed == session.plan.seeds[0]:
-        _tell(graph, run, options)
+        for note in (*graph.notes, *run.notes):  # what was assumed, and what changed since
+            remark(options, f"{clean(graph.name)}: {clean(note)}")
         if session.choice is not None:
             document = json.dumps(session.choice.to_dict(), indent=1, allow_nan=False) + "\n"
             write_atomically(session.out / CHOICE, document.encode())
@@ -178,36 +188,8 @@ def _open(session: Session, seed: int, split: Split, again: bool) -> Run:
     return run
 
 
-def _must_be_free(out: Path) -> None:
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise InputError(f"--out {out}: already there and never overwritten; resume it or choose another")
-
-
 def _next_free(graph: Graph, plan: Plan) -> Path:
     """runs/cora-gated-trust-1, or the first number after it that is free."""
-    safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in graph.name).strip(".-") or "graph"
-    stem = f"{safe[:60]}-{plan.setting.model}"
-    return next(
-        path for number in itertools.count(1) if not (path := Path("runs") / f"{stem}-{number}").exists()
-    )
-
-
-def _tell(graph: Graph, run: Run, options: argparse.Namespace) -> None:
-    """What was assumed about the graph and what changed since the run was started, once."""
-    if not (options.quiet or options.json):
-        for note in [*graph.notes, *run.notes]:
-            say(f"{clean(graph.name)}: {clean(note)}")
-
-
-def _teller(options: argparse.Namespace) -> Callable[[Trial], None] | None:
-    """Says how the training of a candidate did; nothing where output is to be quiet."""
-
-    def tell(trial: Trial) -> None:
-        said = f"validation {share(trial.val_accuracy)}" if trial.epochs else "diverged"
-        say(f"trying {trial.model}, seed {trial.seed}: {said}")
-
-    return None if options.quiet or options.json else tell
-
-
-def _watch(graph: Graph, options: argparse.Namespace) -> Watch:
-    return lambda title, epochs: progress(clean(f"{graph.name} {title}"), epochs, options.quiet)
+    stem = f"{file_name(graph.name)}-{plan.setting.model}"
+    paths = (Path("runs") / f"{stem}-{number}" for number in itertools.count(1))
+    return next(path for path in paths if not path.exists())

@@ -13,11 +13,11 @@ from ..graph.splits import Split
 from ..selection.learner import split_of
 from ..selection.tune import MODELS, Budget, Tried, best_of, settings_at, tune
 from ..storage import read_text, storage_errors, write_atomically
+from ..text import file_name
 from ..training.config import write_toml
 from ..training.runs import split_fingerprint
-from .opening import graph_of
-from .output import answer, say, share, table
-from .plan import Plan, plan_from
+from .output import answer, remark, share, table
+from .plan import Plan, graph_of, plan_from
 
 
 def work(options: argparse.Namespace) -> None:
@@ -26,7 +26,7 @@ def work(options: argparse.Namespace) -> None:
     data = graph_of(plan)
     split = split_of(data, plan.split, plan.seeds[0])
     config = plan.setting.config(plan.seeds[0])
-    folder = Path(options.out or Path("tuning") / _safe(str(data.name)))
+    folder = Path(options.out or Path("tuning") / file_name(data.name))
     _open(folder, data, split)
     best: list[Tried] = []
 
@@ -34,8 +34,7 @@ def work(options: argparse.Namespace) -> None:
         if best and trial.merit <= best[0].merit:
             return
         best[:] = [trial]
-        if not (options.quiet or options.json):
-            say(f"{share(trial.val_accuracy)} on validation: {_words(trial.point)}")
+        remark(options, f"{share(trial.val_accuracy)} on validation: {_words(trial.point)}")
 
     budget = Budget(options.minutes, options.trials, options.trial_seeds, options.trial_epochs)
     models = tuple(options.models or MODELS)
@@ -113,7 +112,3 @@ def _words(point: dict[str, Any]) -> str:
     if point["consistent"]:
         words += f", consistency {point['passes']} x {point['weight']:.1f} at {point['temperature']:.2f}"
     return words
-
-
-def _safe(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name).strip(".-")[:60] or "graph"

@@ -1,4 +1,4 @@
-"""Whom does a node listen to, and why? The attention of one node, neighbour by neighbour, as numbers."""
+"""The attention of one node, neighbour by neighbour, as numbers."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LayerView:
-    """One layer's weights of one listener, a row per neighbour; the means are over heads.
+    """One layer's weights of one target, a row per neighbour; the means are over heads.
 
     A part is None where the model has none: GAT has no structural attention.
     """
@@ -41,7 +41,7 @@ class LayerView:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """`neighbours` are rows of the graph, the most listened-to first; `node` itself is among them."""
+    """`neighbours` are rows of the graph, the largest weight first; `node` itself is among them."""
 
     node: int
     neighbours: npt.NDArray[np.int64]
@@ -59,36 +59,28 @@ def attention_of(model: NodeModel, data: Graph, config: TrainConfig) -> list[Con
 
 
 def explain(attention: list[ConjointAttention], node: int, layer: int | None = None) -> Explanation:
-    """The rows of one listener, ordered by their conjoint weight in one layer, or over all of them."""
+    """The neighbours of one node, ordered by their conjoint weight in one layer, or over all of them."""
     sources, targets = attention[0].edge_index.cpu().numpy()
     mine = np.flatnonzero(targets == node)
     if mine.size == 0:
         raise InputError(f"node {node}: it listens to nobody, not even itself; is it in this graph?")
     neighbours, place = np.unique(sources[mine], return_inverse=True)
-    views = [_view(layer, mine, place, len(neighbours)) for layer in attention]
-    decisive = views if layer is None else [views[layer]]
-    order = np.argsort(-sum(view.means()["conjoint"] for view in decisive), kind="stable")
-    return Explanation(node, neighbours[order], [_reorder(view, order) for view in views])
 
-
-def _view(
-    layer: ConjointAttention, mine: npt.NDArray[np.int64], place: npt.NDArray[np.int64], n: int
-) -> LayerView:
-    def part(weights: Tensor | None) -> Numbers | None:
-        if weights is None:
-            return None
-        rows = weights.detach().cpu().double().numpy()[mine]
-        out = np.zeros((n, *rows.shape[1:]))
-        np.add.at(out, place, rows)  # parallel edges speak with one voice
+    def rows(weights: Tensor) -> Numbers:
+        """Of the neighbours: parallel edges count as one, with the sum of their weights."""
+        found = weights.detach().cpu().double().numpy()[mine]
+        out = np.zeros((len(neighbours), *found.shape[1:]))
+        np.add.at(out, place, found)
         return out
 
-    conjoint = part(layer.conjoint)
-    assert conjoint is not None
-    mix = None if layer.mix is None else layer.mix.detach().cpu().double().numpy()
-    return LayerView(conjoint, part(layer.feature), part(layer.structural), mix)
+    decisive = attention if layer is None else [attention[layer]]
+    order = np.argsort(-sum(rows(one.conjoint).mean(axis=1) for one in decisive), kind="stable")
 
+    def view(one: ConjointAttention) -> LayerView:
+        feature, structural = (
+            None if part is None else rows(part)[order] for part in (one.feature, one.structural)
+        )
+        mix = None if one.mix is None else one.mix.detach().cpu().double().numpy()
+        return LayerView(rows(one.conjoint)[order], feature, structural, mix)
 
-def _reorder(view: LayerView, order: npt.NDArray[np.int64]) -> LayerView:
-    feature = None if view.feature is None else view.feature[order]
-    structural = None if view.structural is None else view.structural[order]
-    return LayerView(view.conjoint[order], feature, structural, view.mix)
+    return Explanation(node, neighbours[order], [view(one) for one in attention])

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
+from sklearn import metrics
 
 from ..errors import InputError
 
@@ -18,11 +20,7 @@ def accuracy(truth: npt.ArrayLike, predicted: npt.ArrayLike) -> float:
 
 def macro_f1(truth: npt.ArrayLike, predicted: npt.ArrayLike) -> float:
     """F1 of each class that occurs in either list, then their plain mean: small classes count as much."""
-    matrix = confusion(truth, predicted)
-    hits = np.diag(matrix).astype(float)
-    both = matrix.sum(axis=0) + matrix.sum(axis=1)
-    occurs = both > 0
-    return float(np.mean(2 * hits[occurs] / both[occurs]))
+    return float(metrics.f1_score(*_pair(truth, predicted), average="macro"))
 
 
 def confusion(
@@ -39,8 +37,6 @@ def confusion(
 
 def hungarian_accuracy(truth: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
     """Accuracy under the best one-to-one naming of clusters by classes."""
-    from scipy.optimize import linear_sum_assignment
-
     matrix = confusion(truth, clusters)
     row, col = linear_sum_assignment(matrix, maximize=True)
     return float(matrix[row, col].sum() / matrix.sum())
@@ -48,16 +44,12 @@ def hungarian_accuracy(truth: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
 
 def normalised_mutual_information(truth: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
     """0: knowing the cluster says nothing of the class; 1: it says all. Normalised by the mean entropy."""
-    from sklearn.metrics import normalized_mutual_info_score
-
-    return float(normalized_mutual_info_score(*_pair(truth, clusters)))
+    return float(metrics.normalized_mutual_info_score(*_pair(truth, clusters)))
 
 
 def adjusted_rand_index(truth: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
     """Share of node pairs on which both agree, set to 0 for chance and 1 for equal partitions."""
-    from sklearn.metrics import adjusted_rand_score
-
-    return float(adjusted_rand_score(*_pair(truth, clusters)))
+    return float(metrics.adjusted_rand_score(*_pair(truth, clusters)))
 
 
 def clustering(truth: npt.ArrayLike, clusters: npt.ArrayLike) -> dict[str, float]:

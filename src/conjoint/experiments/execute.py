@@ -4,7 +4,7 @@ import resource
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,6 @@ def config_of(spec: RunSpec) -> TrainConfig:
     return config_from({**spec.train_settings, "seed": spec.seed, "rule": spec.rule}, spec.label)
 
 
-@dataclass
 class ReleaseWatcher:
     """Pass it to `fit(progress=...)`. It looks at TEST nodes, and never acts on the training.
 
@@ -84,16 +83,10 @@ class ReleaseWatcher:
     rules run out of patience by validation loss, so one training serves both.
     """
 
-    model: NodeModel
-    data: Graph
-    split: Split
-    config: TrainConfig
-    seen: Seen = field(default_factory=Seen)
-    all_accuracy: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._inputs = whole_graph(self.model, self.data, self.config)
-        self._test = part_of(self._inputs, self.split.reveal_test(), self.model, self.config.field)
+    def __init__(self, model: NodeModel, data: Graph, split: Split, config: TrainConfig) -> None:
+        self.model, self.seen, self.all_accuracy = model, Seen(), 0.0
+        self._inputs = whole_graph(model, data, config)
+        self._test = part_of(self._inputs, split.reveal_test(), model, config.field)
 
     @torch.no_grad()
     def __call__(self, row: dict[str, Any]) -> None:

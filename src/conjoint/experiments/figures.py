@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.lines import Line2D
 
-from ..evaluation.plots.style import COLOURS, GREY, look, new_figure, tidy
+from ..evaluation.plots import COLOURS, GREY, look, new_figure, tidy
 from .grid import Experiment, experiment
 from .rows import Row
 from .stats import Result, results_of
-from .tables import DATASETS, milliseconds
+from .tables import milliseconds, title_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,7 @@ def accuracy_figure(chosen: Experiment, rows: Sequence[Row], datasets: list[str]
     figure = new_figure(max(6.0, 2.9 * len(datasets) + 1.2), 0.9 + 0.24 * len(places))
     panels = np.atleast_1d(figure.subplots(1, len(datasets), sharey=True))
     for axes, dataset in zip(panels, datasets, strict=True):
-        tidy(axes, DATASETS[dataset], "accuracy (%)")
+        tidy(axes, title_of(dataset), "accuracy (%)")
         axes.grid(axis="x", color="#dddddd", lw=0.6)
         axes.set_axisbelow(True)
         for place, model in zip(places, chosen.models, strict=True):
@@ -71,19 +71,19 @@ def level_figure(chosen: Experiment, rows: Sequence[Row], datasets: list[str]) -
     figure = new_figure(max(6.0, 4.2 * len(datasets)), 3.4 if len(chosen.models) < 8 else 4.2)
     panels = np.atleast_1d(figure.subplots(1, len(datasets)))
     for axes, dataset in zip(panels, datasets, strict=True):
-        tidy(axes, DATASETS[dataset], axis.title, "test accuracy (%)")
+        tidy(axes, title_of(dataset), axis.title, "test accuracy (%)")
         here = [row for row in rows if row["dataset"] == dataset]
         results = results_of(here, chosen.metric, column=lambda row: str(axis.level(row)))
         for k, model in enumerate(chosen.models):
             levels = sorted(float(level) for name, level in results if name == model)
-            found = [results[model, str(level)].estimate for level in levels]
+            found = [(level, one) for level in levels if (one := results[model, str(level)].estimate)]
             if found:
-                means = [100 * one.mean for one in found if one]
-                bars = [100 * (one.ci95 or 0.0) for one in found if one]
-                colour, marker = look(k)
-                axes.errorbar(
-                    levels, means, yerr=bars, color=colour, marker=marker, ms=3.5, lw=1.2, label=model
+                places, means, bars = zip(
+                    *((level, 100 * one.mean, 100 * (one.ci95 or 0.0)) for level, one in found), strict=True
                 )
+                colour, marker = look(k)
+                style: dict[str, Any] = {"color": colour, "marker": marker, "ms": 3.5, "lw": 1.2}
+                axes.errorbar(places, means, yerr=bars, **style, label=model)
         if axis.log:
             axes.set_xscale("log")
     _names_below(figure, panels)
@@ -107,7 +107,7 @@ def size_figure(chosen: Experiment, rows: Sequence[Row], datasets: list[str]) ->
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("")
-        axes.set_xticks(range(len(datasets)), [DATASETS[d] for d in datasets])
+        axes.set_xticks(range(len(datasets)), [title_of(dataset) for dataset in datasets])
     _names_below(figure, panels)
     return figure
 

@@ -114,8 +114,7 @@ def published(table: str, model: str, dataset: str) -> tuple[float, float] | Non
     numbers = read_toml(PAPER)["published"][table]
     if model not in numbers or dataset not in numbers["columns"]:
         return None
-    mean, deviation = numbers[model][numbers["columns"].index(dataset)]
-    return mean, deviation
+    return tuple(numbers[model][numbers["columns"].index(dataset)])
 
 
 def models_in(named: str | list[str]) -> list[str]:
@@ -186,7 +185,7 @@ class PaperSettings:
 
 def paper_settings(model: str, dataset: str) -> PaperSettings:
     """How the paper trains `model` on `dataset`; a data set that it does not name gets the common values."""
-    table = _table()
+    table = read_toml(SETTINGS) | _section("settings")
     try:  # a body is trained alike around all interventions
         own = table.get(model) or table[zoo.parse(model).body]
     except (InputError, KeyError):
@@ -200,14 +199,6 @@ def paper_settings(model: str, dataset: str) -> PaperSettings:
         rule=own.get("rule", start.rule),
         trained=own.get("trained", start.trained),
     )
-
-
-@cache
-def _table() -> dict[str, dict[str, Any]]:
-    table = dict(read_toml(SETTINGS))
-    for grid in extension().grids:
-        table |= read_toml(grid).get("settings", {})
-    return table
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import Any
 import matplotlib
 
 from ..errors import InputError
-from ..evaluation.plots.style import picture
+from ..evaluation.plots import picture
 from ..storage import read_text, storage_errors, write_atomically
 from .extension import REMEDY, extension
 from .figures import figure_of
@@ -52,10 +52,8 @@ def markdown(table: Table) -> str:
 
 def build_report(rows: Sequence[Row], portrait: Mapping[str, Any] | None = None) -> str:
     """The page as text. `portrait` (see `kept_portrait`) feeds the attention explorer."""
-    style, sort, explorer, page = (
-        (PAGE / name).read_text(encoding="utf-8")
-        for name in ("style.css", "sort.js", "explorer.js", "page.html")
-    )
+    names = ("style.css", "sort.js", "explorer.js", "page.html")
+    style, sort, explorer, page = ((PAGE / name).read_text(encoding="utf-8") for name in names)
     script = "(() => {\n" + sort + "})();\n(() => {\n" + explorer + "})();\n"
     links = [(name, name) for name in experiment_names()] + [("explorer", "attention explorer")]
     # Only this very style and script, pictures from within, and no connection to anywhere.
@@ -126,9 +124,10 @@ def json_in_script(value: Any) -> str:
 
 
 def _made_with(rows: Sequence[Row]) -> str:
-    versions = sorted({str(row["made_with"].get("conjoint")) for row in rows})
-    torch = sorted({str(row["made_with"].get("torch")) for row in rows})
-    return f"Runs made with conjoint {', '.join(versions) or '-'} and torch {', '.join(torch) or '-'}."
+    def versions(name: str) -> str:
+        return ", ".join(sorted({str(row["made_with"].get(name)) for row in rows})) or "-"
+
+    return f"Runs made with conjoint {versions('conjoint')} and torch {versions('torch')}."
 
 
 def kept_portrait(folder: Path, say: Callable[[str], None]) -> dict[str, Any] | None:

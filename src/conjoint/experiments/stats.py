@@ -3,7 +3,6 @@
 Everything here is a pure function of rows.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from .rows import Row
 
 BASELINE = "gat"
 LEVEL = 0.05
-Column = str  # a data set, or whatever else tells the columns of a table apart
+Place = tuple[str, str]  # a model and a column of a table: a data set, or a level of what is varied
 
 
 @dataclass(frozen=True)
@@ -49,14 +48,14 @@ class Result:
     paired: Paired | None = None  # against the baseline; None for itself, or with fewer than two pairs
 
 
-Results = dict[tuple[str, Column], Result]
+Results = dict[Place, Result]
 
 
 def results_of(
     rows: Iterable[Row],
     metric: str,
     *,
-    column: Callable[[Row], Column] = lambda row: row["dataset"],
+    column: Callable[[Row], str] = lambda row: row["dataset"],
     against: Sequence[str] = (),
     baseline: str = BASELINE,
 ) -> Results:
@@ -67,17 +66,18 @@ def results_of(
         against: the models to compare with the baseline; all of them, over all columns, are the family whose
             p-values are corrected together.
     """
-    groups: dict[tuple[str, Column], list[Row]] = defaultdict(list)
+    groups: dict[Place, list[Row]] = defaultdict(list)
     for row in rows:
         groups[row["model"], column(row)].append(row)
-    compared: dict[tuple[str, Column], Paired] = {}
+    compared: dict[Place, Paired] = {}
     for (model, where), group in groups.items():
         if model in against and model != baseline:
             found = paired(group, groups.get((baseline, where), []), metric)
             if found is not None:
                 compared[model, where] = found
-    adjusted = dict(zip(compared, holm([found.p for found in compared.values()]), strict=True))
-    compared = {place: replace(found, adjusted=adjusted[place]) for place, found in compared.items()}
+    adjusted = holm([found.p for found in compared.values()])
+    for place, p in zip(compared, adjusted, strict=True):
+        compared[place] = replace(compared[place], adjusted=p)
     return {place: _result(group, metric, compared.get(place)) for place, group in groups.items()}
 
 
@@ -102,9 +102,8 @@ def paired(model: Sequence[Row], baseline: Sequence[Row], metric: str) -> Paired
     if len(both) < 2:
         return None
     differences = np.array([ours[pair][metric] - theirs[pair][metric] for pair in both])
-    if (
-        np.ptp(differences) < 1e-12
-    ):  # the t-test divides by the deviation; signs are all that is left to count
+    if np.ptp(differences) < 1e-12:
+        # The t-test divides by the deviation; signs are all that is left to count.
         p = 1.0 if abs(differences[0]) < 1e-12 else 0.5 ** (len(both) - 1)
         return Paired(float(differences[0]), 0.0, len(both), p, p, p)
     p = float(stats.ttest_1samp(differences, 0.0).pvalue)
@@ -116,9 +115,8 @@ def paired(model: Sequence[Row], baseline: Sequence[Row], metric: str) -> Paired
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction: the chance of even one false alarm in the family stays below the level."""
-    order = sorted(range(len(p_values)), key=lambda k: p_values[k])
-    adjusted, highest = [math.nan] * len(p_values), 0.0
-    for rank, k in enumerate(order):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[k]))
-        adjusted[k] = highest
-    return adjusted
+    order = np.argsort(p_values, kind="stable")
+    times = np.arange(len(p_values), 0, -1)
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.maximum.accumulate(np.minimum(times * np.asarray(p_values)[order], 1.0))
+    return adjusted.tolist()

@@ -19,6 +19,10 @@ DATASETS = {
 }
 
 
+def title_of(dataset: str) -> str:
+    return DATASETS.get(dataset, dataset)
+
+
 @dataclass(frozen=True)
 class Cell:
     """Its text, the number to sort by, and the verdict of a comparison ("better", "worse", "same")."""
@@ -58,7 +62,7 @@ def accuracy_tables(chosen: Experiment, rows: Sequence[Row]) -> Iterator[Table]:
             printed = NONE if paper is None else Cell(f"{paper[0]:.2f} ± {paper[1]:.2f}", paper[0])
             lines.append((Cell(model), printed, *_measured(results.get((model, dataset), Result()))))
         runs = sum(row["dataset"] == dataset for row in rows)
-        yield Table(f"{chosen.title}, {DATASETS[dataset]}", headers, tuple(lines), runs)
+        yield Table(f"{chosen.title}, {title_of(dataset)}", headers, tuple(lines), runs)
     if "controls" in chosen.about:
         yield _against_controls(chosen, rows)
 
@@ -89,7 +93,7 @@ def _against_controls(chosen: Experiment, rows: Sequence[Row]) -> Table:
         for dataset in chosen.datasets:
             for model in models:
                 against = paired_cell(results.get((model, dataset), Result()).paired)
-                lines.append((Cell(DATASETS[dataset]), Cell(model), Cell(control), against))
+                lines.append((Cell(title_of(dataset)), Cell(model), Cell(control), against))
     title = f"{chosen.title}, with structure against the same network with every edge scored 0"
     return Table(title, ("graph", "model", "control", "against control"), tuple(lines), len(rows))
 
@@ -106,7 +110,7 @@ def level_tables(chosen: Experiment, rows: Sequence[Row]) -> Iterator[Table]:
         headers = ("model", *dict.fromkeys(map(axis.column, specs)))
         results = results_of(here, chosen.metric, column=axis.column)
         lines = level_lines(chosen.models, headers, results, lambda result: mean_cell(result.estimate))
-        yield Table(f"{chosen.title}, {DATASETS[dataset]}", headers, lines, len(here))
+        yield Table(f"{chosen.title}, {title_of(dataset)}", headers, lines, len(here))
 
 
 def level_lines(
@@ -133,7 +137,7 @@ def size_table(chosen: Experiment, rows: Sequence[Row]) -> Iterator[Table]:
             parameters, grown, epoch = done.get((model, dataset), (None, None, None))
             lines.append(
                 (
-                    Cell(DATASETS[dataset]),
+                    Cell(title_of(dataset)),
                     Cell(model),
                     number_cell(count, "{:.0f}"),
                     number_cell(parameters, "{}"),

@@ -47,8 +47,7 @@ def test_a_run_on_a_folder_is_complete(folder: Path) -> None:
 @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
 def test_predictions_are_those_of_the_full_graph(folder: Path, tmp_path: Path, ask: Ask, kind: str) -> None:
     """The same weights through `embed`'s kind of loading, and in pieces."""
-    from conjoint.cli.opening import graph_of
-    from conjoint.cli.plan import Plan
+    from conjoint.cli.plan import Plan, graph_of
     from conjoint.selection.setting import Setting
     from conjoint.training import load_run, predict_proba
 
