@@ -38,6 +38,18 @@ LAUGHS = """<?xml version="1.0"?><!DOCTYPE graphml [<!ENTITY a "ha"><!ENTITY b "
         ),
         ("<graphml><graph><node id='a'/></graph></graphml>", "has 1 nodes and 0 edges"),
         ("<graphml><graph><hyperedge/></graph></graphml>", "hyperedges are not supported"),
+        (
+            '<?xml version="1.0" encoding="klingon"?><graphml/>',
+            "in an encoding that cannot be read .*; save it as UTF-8",
+        ),
+        (
+            '<?xml version="1.0" encoding="utf-7"?><graphml/>',
+            "in an encoding that cannot be read .*; save it as UTF-8",
+        ),
+        (
+            '<?xml version="1.0" encoding="hex"?><graphml/>',
+            "in an encoding that cannot be read .*; save it as UTF-8",
+        ),
     ],
 )
 def test_bad_graphml(text: str, message: str, tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def _graph_files() -> dict[str, bytes]:
     """A graph folder as `conjoint ingest` makes it."""
     import tempfile
 
-    from conjoint.store import ingest
+    from conjoint.data import ingest
 
     with tempfile.TemporaryDirectory() as scratch:
         edges, nodes, out = (Path(scratch) / name for name in ("edges.csv", "nodes.csv", "graph"))

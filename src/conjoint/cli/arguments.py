@@ -61,6 +61,11 @@ def add_graph(parser: argparse.ArgumentParser) -> None:
     add("--edition", help="which copy of a benchmark: embedded, planetoid, release")
     add("--edges", metavar="FILE", help="your edges: .csv, .tsv, .parquet, .npz, .graphml")
     add("--nodes", metavar="FILE", help="your nodes, one row each: .csv, .tsv, .parquet")
+    add_columns(add)
+
+
+def add_columns(add: Add) -> None:
+    """What the columns of the user's tables are."""
     column = partial(add, metavar="COLUMN")
     column("--label", help="the column with the class; empty cells are to be predicted")
     column("--id", help="the column with the node's id")

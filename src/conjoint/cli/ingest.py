@@ -2,25 +2,22 @@
 
 import argparse
 
-from ..store import ingest
+from ..data import ingest
 from ..text import clean
 from .output import answer, say
+from .plan import DATA_OPTIONS
 
 
 def work(options: argparse.Namespace) -> None:
+    given = {
+        setting: getattr(options, option) for option, setting in DATA_OPTIONS.items() if option in options
+    }
     silent = options.quiet or options.json
     made = ingest(
         options.edges,
-        options.nodes,
-        options.out,
-        id=options.id,
-        source=options.source_column,
-        target=options.target_column,
-        label=options.label,
-        split=options.split_column,
-        ignore=options.ignore,
+        out=options.out,
+        **{"nodes": None} | {name: value for name, value in given.items() if value is not None},
         standardise=not options.as_they_are,
-        drop_unknown=options.drop_unknown,
         name=options.name,
         tell=lambda text: None if silent else say(clean(text)),
     )

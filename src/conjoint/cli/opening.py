@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ..data import load_graph, read_graph
-from ..data.grown import read_grown
+from ..data.own import read_grown
 from ..errors import InputError
 from ..graph.folder import open_folder
 from ..graph.graph import Graph

@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 
 from .arguments import (
     add_batches,
+    add_columns,
     add_graph,
     add_network,
     add_output,
@@ -95,17 +96,11 @@ def _plot(parser: ArgumentParser) -> None:
 
 def _ingest(parser: ArgumentParser) -> None:
     add = parser.add_argument
-    add("--edges", required=True, metavar="FILE", help="one edge per row: .csv, .tsv, .parquet")
-    add("--nodes", required=True, metavar="FILE", help="one node per row: .csv, .tsv, .parquet")
+    add("--edges", required=True, metavar="FILE", help="one edge per row; the files that `train` takes")
+    add("--nodes", metavar="FILE", help="one node per row: .csv, .tsv, .parquet")
     add("--out", required=True, metavar="FOLDER", help="the folder to make")
-    add("--id", metavar="COLUMN", help="the column with the node's id")
-    add("--source-column", metavar="COLUMN", help="the column with the edge's first end")
-    add("--target-column", metavar="COLUMN", help="the column with the edge's second end")
-    add("--label", metavar="COLUMN", help="the column with the class; empty cells: unknown")
-    add("--split-column", metavar="COLUMN", help="the column with train, val or test")
-    add("--ignore", metavar="COLUMN", nargs="+", default=[], help="columns to leave out")
+    add_columns(add)
     add("--as-they-are", action="store_true", help="do not standardise the features")
-    add("--drop-unknown", action="store_true", help="skip edges to unknown nodes")
     add("--name", help="what to call the graph; default: the name of the edge table")
     add_output(parser)
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
-from conjoint.data.limits import MAX_BYTES
-from conjoint.errors import InputError
+from ..errors import InputError
+from .read_table import MAX_BYTES
 
 TIMEOUT = 30.0
 CHUNK = 2**20

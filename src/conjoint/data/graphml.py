@@ -2,15 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.parsers import expat
 
-from conjoint.data.limits import MAX_BYTES
-from conjoint.data.read_table import read_bytes
-from conjoint.errors import InputError
+import polars as pl
 
-if TYPE_CHECKING:
-    import polars as pl
+from ..errors import InputError
+from .read_table import MAX_BYTES, read_bytes
 
 ID, SOURCE, TARGET = "id", "source", "target"
 # A table of this many cells needs some 3 GB; more comes from a file that was made to swell.
@@ -85,7 +82,7 @@ class _Reader:
 
 def read_graphml(
     path: str | os.PathLike[str], max_bytes: int = MAX_BYTES
-) -> tuple["pl.DataFrame", "pl.DataFrame"]:
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Edge table, node table (all text)."""
     file = Path(path)
     raw = read_bytes(file, max_bytes)
@@ -94,6 +91,12 @@ def read_graphml(
         reader.parser.Parse(raw, True)
     except expat.ExpatError as error:
         raise InputError(f"{file} line {error.lineno} is not XML ({expat.ErrorString(error.code)})") from None
+    except InputError:
+        raise
+    except (LookupError, ValueError) as error:  # from Python's codecs, by the name in the XML declaration
+        raise InputError(
+            f"{file} is in an encoding that cannot be read ({error}); save it as UTF-8"
+        ) from None
     if not reader.nodes or not reader.edges:
         raise InputError(
             f"{file} has {len(reader.nodes)} nodes and {len(reader.edges)} edges; both are needed"
@@ -101,9 +104,7 @@ def read_graphml(
     return _frame(reader.edges, str(file)), _frame(reader.nodes, str(file))
 
 
-def _frame(rows: list[dict[str, str]], place: str) -> "pl.DataFrame":
-    import polars as pl
-
+def _frame(rows: list[dict[str, str]], place: str) -> pl.DataFrame:
     names = dict.fromkeys(name for row in rows for name in row)
     if len(names) * len(rows) > MAX_CELLS:
         raise InputError(f"{place} has {len(rows):,} elements with {len(names):,} different keys; too many")

@@ -1,6 +1,7 @@
 """Plain .npy files: written piece by piece, read through a memory map whose pages can be given back."""
 
 import hashlib
+import math
 import mmap
 import os
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from ..errors import InputError, StorageError
 
 Array = npt.NDArray[Any]
 WINDOW_BYTES = 256 << 20
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 class NpyWriter:
@@ -34,6 +36,10 @@ class NpyWriter:
         self.rows += len(values)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.rows,) if self.columns is None else (self.rows, self.columns)
+
+    @property
     def sha256(self) -> str:
         """Of the values; type and shape stand in the manifest."""
         return self._digest.hexdigest()
@@ -50,20 +56,22 @@ class NpyWriter:
         self._file.close()
 
     def _header(self) -> None:
-        shape = (self.rows,) if self.columns is None else (self.rows, self.columns)
-        described = {"descr": self.dtype.str, "fortran_order": False, "shape": shape}
+        described = {"descr": self.dtype.str, "fortran_order": False, "shape": self.shape}
         np.lib.format.write_array_header_1_0(self._file, described)
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """NumPy parses the header as Python text, so a damaged one fails in many ways."""
+def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Shape, type and length of an .npy file's header; ValueError if it is damaged."""
+    version = np.lib.format.read_magic(file)
+    if version not in _HEADERS:
+        raise ValueError(f"array format {version} is not supported")
     try:
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file, max_header_size=1024)
-    except Exception as error:
+        shape, _, dtype = _HEADERS[version](file)
+    except Exception as error:  # NumPy parses the header as Python text: a damaged one fails in many ways
         raise ValueError(f"its header cannot be read: {type(error).__name__}") from None
     if any(size < 0 for size in shape):
         raise ValueError(f"its header states shape {shape}")
-    return shape, dtype
+    return shape, dtype, file.tell()
 
 
 class Mapped:
@@ -72,12 +80,8 @@ class Mapped:
     def __init__(self, path: Path, writable: bool = False) -> None:
         try:
             with open(path, "r+b" if writable else "rb") as file:
-                version = np.lib.format.read_magic(file)
-                if version != (1, 0):
-                    raise ValueError(f"version {version}")
-                shape, dtype = _header(file)
-                start = file.tell()
-                if dtype.hasobject or path.stat().st_size != start + dtype.itemsize * int(np.prod(shape)):
+                shape, dtype, start = read_header(file)
+                if dtype.hasobject or path.stat().st_size != start + dtype.itemsize * math.prod(shape):
                     raise ValueError("its size does not fit its header")
                 access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
                 self._map = mmap.mmap(file.fileno(), 0, access=access)
@@ -86,7 +90,7 @@ class Mapped:
             raise InputError(f"{path}: cannot read it ({said}); ingest the graph again") from None
         except ValueError as error:
             raise InputError(f"{path}: truncated or damaged ({error}); ingest the graph again") from None
-        count = int(np.prod(shape))
+        count = math.prod(shape)
         self.values: Array = np.frombuffer(self._map, dtype, count, offset=start).reshape(shape)
 
     def release(self) -> None:
@@ -118,7 +122,7 @@ def create(path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Mapped:
     with open(path, "wb") as file:
         described = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, described)
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        size = math.prod(shape) * np.dtype(dtype).itemsize
         try:
             if size:
                 # Reserved, because a full disk under a memory map ends the process instead of raising.
