@@ -69,27 +69,21 @@ def ids_of_edges(pieces: Iterable[pl.DataFrame], ends: tuple[str, str], place: s
 
 def rows_of(ids: pl.Series, column: pl.Series) -> npt.NDArray[np.int64]:
     """Row of each of ``column``'s ids within ``ids``; -1 where it is not there."""
-    if ids.dtype == column.dtype == pl.Int64:
-        return _rows_of_numbers(ids.to_numpy(), column.to_numpy())
-    known = pl.DataFrame({"id": ids.cast(pl.String), "row": np.arange(len(ids))})
-    asked = pl.DataFrame({"id": column.cast(pl.String)})
-    found = asked.join(known, on="id", how="left", maintain_order="left")["row"]
+    kind = pl.Int64 if ids.dtype == column.dtype == pl.Int64 else pl.String
+    if kind == pl.Int64:
+        known, asked = ids.to_numpy(), column.to_numpy()
+        low, high = int(known.min()), int(known.max())
+        if high - low < 8 * len(ids) + 1024:  # close together: a look-up table is several times faster
+            table = np.full(high - low + 1, -1, dtype=np.int64)
+            table[known - low] = np.arange(len(ids))
+            if low <= int(asked.min()) and int(asked.max()) <= high:
+                return table[asked - low]
+            inside = (asked >= low) & (asked <= high)
+            return np.where(inside, table[np.where(inside, asked, low) - low], -1)
+    left = column.cast(kind).alias("id").to_frame()
+    right = pl.DataFrame({"id": ids.cast(kind), "row": np.arange(len(ids))})
+    found = left.join(right, on="id", how="left", maintain_order="left")["row"]
     return found.fill_null(-1).to_numpy()
-
-
-def _rows_of_numbers(ids: npt.NDArray[np.int64], asked: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    low, high = int(ids.min()), int(ids.max())
-    if high - low < 8 * len(ids) + 1024:  # ids close together: one look-up table
-        table = np.full(high - low + 1, -1, dtype=np.int64)
-        table[ids - low] = np.arange(len(ids))
-        if low <= int(asked.min()) and int(asked.max()) <= high:
-            return table[asked - low]
-        inside = (asked >= low) & (asked <= high)
-        return np.where(inside, table[np.where(inside, asked, low) - low], -1)
-    order = np.argsort(ids)
-    place = np.minimum(np.searchsorted(ids, asked, sorter=order), len(ids) - 1)
-    rows = order[place]
-    return np.where(ids[rows] == asked, rows, -1)
 
 
 def _codes(column: pl.Series, names: list[str]) -> npt.NDArray[np.int64]:

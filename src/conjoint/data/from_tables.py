@@ -1,7 +1,7 @@
 """An edge table and a node table, all text, into a graph: where a column's meaning is decided."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,10 @@ class Columns:
             notes.append(f"edges read from the first two columns, {first!r} and {second!r}")
         return first, second
 
-    def in_node_table(self, names: list[str], place: str, notes: list[str]) -> "NodeColumns":
+    def in_node_table(
+        self, names: list[str], place: str, notes: list[str]
+    ) -> tuple["Columns", str, list[str]]:
+        """The same with the label found, the column with the ids, and the columns of features."""
         for role in ("id", "label", "time", "split"):
             _require(names, getattr(self, role), role, place)
         for name in (*self.text, *self.categorical, *self.ignore):
@@ -76,18 +79,7 @@ class Columns:
             label = "label"
             notes.append("labels taken from column 'label'")
         taken = {id, label, self.time, self.split, *self.ignore}
-        return NodeColumns(id, label, self.time, self.split, [name for name in names if name not in taken])
-
-
-@dataclass(frozen=True)
-class NodeColumns:
-    """The columns of one node table by their use."""
-
-    id: str
-    label: str | None
-    time: str | None
-    split: str | None
-    features: list[str]
+        return replace(self, label=label), id, [name for name in names if name not in taken]
 
 
 def name_columns(**given: str | Sequence[str] | None) -> Columns:
@@ -132,12 +124,12 @@ def graph_from_tables(
         ids = ids_of_edges([edges], ends, edge_place)
         parts["labels"] = np.full(len(ids), -1)
     else:
-        found = columns.in_node_table(nodes.columns, node_place, notes)
-        ids = node_ids(nodes[found.id], node_place)
+        found, id, features = columns.in_node_table(nodes.columns, node_place, notes)
+        ids = node_ids(nodes[id], node_place)
         parts = node_parts(nodes, found, node_place, notes, learn_from)
-        if use_columns and found.features:
+        if use_columns and features:
             parts["x"], parts["feature_names"] = features_of(
-                nodes.select(found.features),
+                nodes.select(features),
                 node_place,
                 notes,
                 text=columns.text,
@@ -166,7 +158,7 @@ def id_array(ids: pl.Series) -> Array:
 
 
 def node_parts(
-    nodes: pl.DataFrame, found: NodeColumns, place: str, notes: list[str], learn_from: int | None = None
+    nodes: pl.DataFrame, found: Columns, place: str, notes: list[str], learn_from: int | None = None
 ) -> dict[str, Any]:
     """What the columns besides ids and features are about: arguments of `build_graph`."""
     parts: dict[str, Any] = {"labels": np.full(nodes.height, -1)}

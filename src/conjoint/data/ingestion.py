@@ -30,7 +30,7 @@ from ..text import count
 from .columns import features_of, ids_of_edges, not_finite
 from .edge_sort import PIECE, write_csr
 from .from_tables import (
-    NodeColumns,
+    Columns,
     edge_rows,
     id_array,
     name_columns,
@@ -120,25 +120,23 @@ def _read_in_pieces(
     else:
         tell(f"reading {nodes}")
         node_table = open_table(nodes, scratch, delimiter=delimiter)
-        found = columns.in_node_table(node_table.names, places[1], notes)
-        about = _small_columns(node_table, found)
-        ids = node_ids(about[found.id], places[1])
+        found, id, numbers = columns.in_node_table(node_table.names, places[1], notes)
+        about = _small_columns(node_table, id, found)
+        ids = node_ids(about[id], places[1])
         parts = node_parts(about, found, places[1], notes)
         labels = parts.pop("labels")
-        if features is None and found.features:
+        if features is None and numbers:
             kinds: dict[str, Any] = {"text": columns.text, "categorical": columns.categorical}
             kinds["standardise"] = standardise
             try:
-                written["x"], kept = write_numbers(
-                    node_table, found.features, folder, scratch, notes, **kinds
-                )
+                written["x"], kept = write_numbers(node_table, numbers, folder, scratch, notes, **kinds)
                 maps.append(Mapped(folder / "x.npy"))
                 x = maps[0].values
             except NotNumbers:
                 (folder / "x.npy").unlink(missing_ok=True)
                 if Path(nodes).stat().st_size > max_bytes:
                     raise
-                table = read_table(nodes, delimiter=delimiter, max_bytes=max_bytes).select(found.features)
+                table = read_table(nodes, delimiter=delimiter, max_bytes=max_bytes).select(numbers)
                 made, kept = features_of(table, places[1], notes, **kinds)
                 x = None if made is None else pack_features(made, "auto")
             parts["feature_names"] = kept
@@ -168,9 +166,9 @@ def _read_in_pieces(
     return graph.with_features(features, seed)
 
 
-def _small_columns(table: Pieces, found: NodeColumns) -> pl.DataFrame:
+def _small_columns(table: Pieces, id: str, found: Columns) -> pl.DataFrame:
     """All of a node table but its features."""
-    roles = [role for role in (found.id, found.label, found.time, found.split) if role is not None]
+    roles = [role for role in (id, found.label, found.time, found.split) if role is not None]
     # Few different values: as categories they take a quarter of the room.
     few = [pl.col(role).cast(pl.String).cast(pl.Categorical) for role in (found.label, found.split) if role]
     pieces = [piece.with_columns(few) for piece in table.read(roles, PIECE)]

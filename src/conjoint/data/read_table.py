@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
 
@@ -49,10 +49,10 @@ _MAGIC = {
 def read_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> bytes:
     """The file's bytes, unzipped if it is gzipped (by content, not by name), within bounds."""
     file = Path(path)
-    size = _size(file)
-    if size > max_bytes:
-        raise InputError(f"{file} has {size:,} bytes, more than the limit of {max_bytes:,}")
-    raw = file.read_bytes()
+    with _readable(file) as size:
+        if size > max_bytes:
+            raise InputError(f"{file} has {size:,} bytes, more than the limit of {max_bytes:,}")
+        raw = file.read_bytes()
     if raw[:2] != GZIP:
         return raw
     out = BytesIO()
@@ -60,24 +60,23 @@ def read_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> byte
     return out.getvalue()
 
 
-def _size(file: Path) -> int:
-    """Bytes of a file that can be read and is not empty."""
+@contextmanager
+def _readable(file: Path) -> Iterator[int]:
+    """The size of a file that is there and not empty; one line if it cannot be read."""
     try:
         size = file.stat().st_size
         if not file.is_file():
             raise InputError(f"{file} is not a file; name the table itself")
-        with open(file, "rb"):
-            pass
+        if not size:
+            raise InputError(f"{file} is empty")
+        yield size
     except FileNotFoundError:
         raise InputError(f"{file} does not exist; check the path") from None
     except OSError as error:
         raise InputError(f"{file} cannot be read ({error.strerror})") from None
-    if not size:
-        raise InputError(f"{file} is empty")
-    return size
 
 
-def _unzip(file: Path, out: Any, bound: int) -> None:
+def _unzip(file: Path, out: IO[bytes], bound: int) -> None:
     """What a gzip file holds into the stream `out`, up to `bound` bytes."""
     total = 0
     with gzip.open(file) as stream:
@@ -167,14 +166,14 @@ def open_table(
 ) -> Pieces:
     """What `read_table` would give, to be read in pieces. A gzipped table is unpacked into `scratch`."""
     file = plain = Path(path)
-    size, head = _size(file), _head(file)
+    with _readable(file) as size:
+        head = _head(file)
     form: dict[str, Any] = {}
     if file.suffix.lower() not in PARQUET:
         if head[:2] == GZIP:
-            handle, name = tempfile.mkstemp(dir=scratch)
-            plain = Path(name)
-            with open(handle, "wb") as out:
+            with tempfile.NamedTemporaryFile(dir=scratch, delete=False) as out:
                 _unzip(file, out, max(ALWAYS_FINE, MAX_RATIO * size))
+            plain = Path(out.name)
         form, _ = _form(_text(_head(plain), file), file, delimiter, header)
     try:
         table = pl.scan_csv(plain, **form) if form else pl.scan_parquet(plain, glob=False)
