@@ -139,9 +139,11 @@ def test_edges_alone_and_whole_graphs(tmp_path: Path) -> None:
 def test_a_table_with_text_that_is_too_large_to_be_read_whole(tmp_path: Path) -> None:
     (tmp_path / "e.csv").write_text("s,t\n1,2\n")
     (tmp_path / "n.csv").write_text("id,f\n1,0.5\n2,x\n")
-    with pytest.raises(InputError, match=r"n\.csv row 2, column 'f': 'x' is no number; text .* ignore"):
+    with pytest.raises(
+        InputError, match=r"n\.csv row 2, column 'f': 'x' is no finite number; text .* ignore"
+    ):
         ingest(tmp_path / "e.csv", tmp_path / "n.csv", tmp_path / "g", max_bytes=10)
-    with pytest.raises(InputError, match=r"n\.csv column 'f' is no number"):
+    with pytest.raises(InputError, match=r"n\.csv column 'f' is no finite number"):
         ingest(tmp_path / "e.csv", tmp_path / "n.csv", tmp_path / "g", text="f", max_bytes=10)
 
 

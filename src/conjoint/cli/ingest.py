@@ -5,20 +5,19 @@ import argparse
 from ..data import ingest
 from ..text import clean
 from .output import answer, say
-from .plan import DATA_OPTIONS
+
+OWN = ("verb", "edges", "nodes", "out", "as_they_are", "json", "quiet")  # the other options are read_graph's
 
 
 def work(options: argparse.Namespace) -> None:
-    given = {
-        setting: getattr(options, option) for option, setting in DATA_OPTIONS.items() if option in options
-    }
     silent = options.quiet or options.json
+    given = {key.removesuffix("_column"): value for key, value in vars(options).items() if key not in OWN}
     made = ingest(
         options.edges,
-        out=options.out,
-        **{"nodes": None} | {name: value for name, value in given.items() if value is not None},
+        options.nodes,
+        options.out,
+        **{name: value for name, value in given.items() if value is not None},
         standardise=not options.as_they_are,
-        name=options.name,
         tell=lambda text: None if silent else say(clean(text)),
     )
     for note in () if silent else made.notes:

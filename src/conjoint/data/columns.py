@@ -107,16 +107,13 @@ def numbers_of(column: pl.Series, place: str, before: int = 0) -> npt.NDArray[np
     values = column.cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False)
     good = values.is_finite().fill_null(False)
     if not good.all():
-        raise not_finite(column, int((~good).arg_max() or 0), place, before)
+        row = int((~good).arg_max() or 0)
+        found = "no value" if column[row] is None else repr(column[row])
+        raise InputError(
+            f"{place} row {before + row + 1}, column {column.name!r}: {found} is no finite number; fill it, "
+            "name the column's kind, or ignore the column"
+        )
     return values.to_numpy()
-
-
-def not_finite(column: pl.Series, row: int, place: str, before: int = 0) -> InputError:
-    found = "no value" if column[row] is None else repr(column[row])
-    return InputError(
-        f"{place} row {before + row + 1}, column {column.name!r}: {found} is no finite number; fill it, "
-        "name the column's kind, or ignore the column"
-    )
 
 
 def split_of(column: pl.Series, place: str) -> tuple[npt.NDArray[np.int64], ...]:

@@ -27,7 +27,7 @@ from ..graph.mapped import Mapped
 from ..graph.sparse import SPARSE_BELOW, pack_features
 from ..storage import LOCK, locked, usual_mode
 from ..text import count
-from .columns import features_of, ids_of_edges, not_finite
+from .columns import features_of, ids_of_edges
 from .edge_sort import PIECE, write_csr
 from .from_tables import (
     Columns,
@@ -48,7 +48,7 @@ MAX_CLASSES = 65_536
 
 
 class NotNumbers(InputError):
-    """A column of features holds text: only the reader of whole tables can tell categories from mistakes."""
+    """A feature is no finite number: only the reader of whole tables can tell categories from mistakes."""
 
 
 def ingest(
@@ -111,7 +111,6 @@ def _read_in_pieces(
     edge_table = open_table(edges, scratch, delimiter=delimiter, header=header)
     ends = columns.edge_ends(edge_table.names, places[0], notes)
     parts: dict[str, Any] = {}
-    maps: list[Mapped] = []
     x: Any = None
     if nodes is None:
         refuse_node_columns(columns)
@@ -130,8 +129,6 @@ def _read_in_pieces(
             kinds["standardise"] = standardise
             try:
                 written["x"], kept = write_numbers(node_table, numbers, folder, scratch, notes, **kinds)
-                maps.append(Mapped(folder / "x.npy"))
-                x = maps[0].values
             except NotNumbers:
                 (folder / "x.npy").unlink(missing_ok=True)
                 if Path(nodes).stat().st_size > max_bytes:
@@ -140,12 +137,12 @@ def _read_in_pieces(
                 made, kept = features_of(table, places[1], notes, **kinds)
                 x = None if made is None else pack_features(made, "auto")
             parts["feature_names"] = kept
-    tell(f"{len(ids)} nodes with {0 if x is None else x.shape[1]} features; reading {edges}")
+    tell(f"{len(ids)} nodes with {len(parts.get('feature_names', ()))} features; reading {edges}")
     read = [*ends, *([] if columns.weight is None else [columns.weight])]
     rows = edge_rows(edge_table.read(read, PIECE), ends, columns.weight, ids, places, drop_unknown, notes)
     csr = write_csr(rows, len(ids), folder, columns.weight is not None)
     written |= csr.arrays
-    maps += [Mapped(folder / f"{name}.npy") for name in csr.arrays]
+    maps = {array: Mapped(folder / f"{array}.npy") for array in written}
     if csr.rowptr[-1] == 0:
         raise InputError(f"{edges} has no edges between different nodes; attention needs some")
     if csr.loops:
@@ -153,14 +150,14 @@ def _read_in_pieces(
     if csr.repeated:
         notes.append(f"{count(csr.repeated, 'line')} repeat an edge or give its other direction")
     graph = Graph(
-        given_x=x,
+        given_x=maps["x"].values if "x" in maps else x,
         y=torch.from_numpy(labels),
-        edges=(csr.rowptr, Mapped(folder / "col.npy").values),
-        edge_weight=torch.from_numpy(np.load(folder / "weight.npy")) if "weight" in csr.arrays else None,
+        edges=(csr.rowptr, maps["col"].values),
+        edge_weight=torch.from_numpy(np.array(maps["weight"].values)) if "weight" in maps else None,
         ids=id_array(ids),
         name=name or Path(edges).name.partition(".")[0],
         notes=notes,
-        maps=tuple(maps),
+        maps=tuple(maps.values()),
         **parts,
     )
     return graph.with_features(features, seed)
@@ -259,19 +256,16 @@ def _numbers(piece: pl.DataFrame, place: str, before: int) -> Array:
     values = plain.select(pl.all().cast(pl.Float32, strict=False)).to_numpy().astype(np.float32, copy=False)
     bad = ~np.isfinite(values)
     if bad.any():
-        for column in plain.select(pl.col(pl.String)):
-            words = column.cast(pl.Float64, strict=False).is_null() & column.is_not_null()
-            if words.any():
-                row = int(words.arg_max() or 0)
-                raise _not_numbers(place, f"row {before + row + 1}, column {column.name!r}: {column[row]!r}")
         row, at = map(int, np.argwhere(bad)[0])
-        raise not_finite(piece.to_series(at), row, place, before)
+        name, cell = piece.columns[at], piece.item(row, at)
+        found = "no value" if cell is None else repr(cell)
+        raise _not_numbers(place, f"row {before + row + 1}, column {name!r}: {found}")
     return values
 
 
 def _not_numbers(place: str, what: str) -> NotNumbers:
     return NotNumbers(
-        f"{place} {what} is no number; text and categories are read whole, from tables of at most "
+        f"{place} {what} is no finite number; text and categories are read whole, from tables of at most "
         f"{MAX_BYTES:,} bytes: encode or ignore the column"
     )
 
