@@ -15,7 +15,7 @@ from ..graph.graph import Graph
 from ..graph.sparse import SparseChoice
 from .arrays import graph_from_arrays
 from .benchmarks import load_graph
-from .from_tables import graph_from_tables, name_columns
+from .from_tables import graph_from_tables, name_columns, text_table
 
 
 def from_any(
@@ -150,15 +150,9 @@ def _table(frame: Any, argument: str) -> pl.DataFrame:
 
 
 def _tables_of_networkx(graph: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
-    def table(rows: list[dict[str, Any]], what: str) -> pl.DataFrame:
-        if not rows:
-            raise InputError(f"the NetworkX graph has no {what}")
-        names = dict.fromkeys(key for row in rows for key in row)
-        cells = {
-            str(name): [None if row.get(name) is None else str(row[name]) for row in rows] for name in names
-        }
-        return pl.DataFrame(cells, schema=dict.fromkeys(map(str, names), pl.String))
-
     nodes = [{"id": node, **attributes} for node, attributes in graph.nodes(data=True)]
     edges = [{"source": a, "target": b, **attributes} for a, b, attributes in graph.edges(data=True)]
-    return table(edges, "edges"), table(nodes, "nodes")
+    for rows, what in ((edges, "edges"), (nodes, "nodes")):
+        if not rows:
+            raise InputError(f"the NetworkX graph has no {what}")
+    return text_table(edges, "the graph's edges"), text_table(nodes, "the graph's nodes")

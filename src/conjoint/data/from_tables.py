@@ -1,6 +1,6 @@
 """An edge table and a node table, all text, into a graph: where a column's meaning is decided."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -24,6 +24,8 @@ from .columns import (
 
 Array = npt.NDArray[Any]
 EDGE_ENDS = (("source", "target"), ("src", "dst"), ("from", "to"))
+# A table of this many cells needs some 3 GB; more comes from a file that was made to swell.
+MAX_CELLS = 200_000_000
 ID_NAMES = ("id", "node_id", "node")
 
 
@@ -80,6 +82,15 @@ class Columns:
             notes.append("labels taken from column 'label'")
         taken = {id, label, self.time, self.split, *self.ignore}
         return replace(self, label=label), id, [name for name in names if name not in taken]
+
+
+def text_table(rows: Sequence[Mapping[Any, Any]], place: str) -> pl.DataFrame:
+    """Rows of values by name as a table of text; a cell without a value is empty."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    if len(names) * len(rows) > MAX_CELLS:
+        raise InputError(f"{place} has {len(rows):,} elements with {len(names):,} different keys; too many")
+    cells = {str(name): [None if row.get(name) is None else str(row[name]) for row in rows] for name in names}
+    return pl.DataFrame(cells, schema=dict.fromkeys(cells, pl.String))
 
 
 def name_columns(**given: str | Sequence[str] | None) -> Columns:

@@ -79,21 +79,16 @@ def _readable(file: Path) -> Iterator[int]:
 def _unzip(file: Path, out: IO[bytes], bound: int) -> None:
     """What a gzip file holds into the stream `out`, up to `bound` bytes."""
     total = 0
-    with gzip.open(file) as stream:
-        while True:
-            try:
-                piece = stream.read(HEAD_BYTES)
-            except (OSError, EOFError, zlib.error) as error:
-                raise InputError(
-                    f"{file} is not a whole gzip file ({error}); fetch or pack it again"
-                ) from None
-            if not piece:
-                break
-            total += len(piece)
-            if total > bound:
-                packed = file.stat().st_size
-                raise InputError(f"{file} swells from {packed:,} to more than {bound:,} bytes; not unpacked")
-            out.write(piece)
+    try:
+        with gzip.open(file) as stream:
+            while piece := stream.read(HEAD_BYTES):
+                total += len(piece)
+                if total > bound:
+                    said = f"swells from {file.stat().st_size:,} to more than {bound:,} bytes; not unpacked"
+                    raise InputError(f"{file} {said}")
+                out.write(piece)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{file} is not a whole gzip file ({error}); fetch or pack it again") from None
     if not total:
         raise InputError(f"{file} is empty once unzipped")
 
@@ -182,7 +177,7 @@ def open_table(
         raise InputError(f"{file} is not a whole table ({_first(error)})") from None
     _refuse_nested(schema, file)
     _refuse_narrow(list(schema), file, form.get("separator", ""))
-    names = _stripped(list(schema))
+    names = _stripped(list(schema)) if form else {name: name for name in schema}
     return Pieces(table.rename(names), list(names.values()), str(file))
 
 

@@ -232,9 +232,7 @@ def read_manifest(folder: Path) -> Manifest:
     needed = {"rowptr", "col", "y", "ids", *features}
     if not sound or not needed <= set(arrays) <= needed | {"part", "weight", "time"}:
         raise InputError(f"{path}: entries are missing or strange; ingest the graph again")
-    _check_shapes(made, path)
-    for name, array in made.arrays.items():
-        _check_file(folder / f"{name}.npy", array)
+    _check_arrays(made, path)
     return made
 
 
@@ -245,7 +243,7 @@ def _described(entry: Mapping[str, Any]) -> Described:
     return Described(str(entry["dtype"]), shape, entry["bytes"], str(entry["sha256"]))
 
 
-def _check_shapes(made: Manifest, path: Path) -> None:
+def _check_arrays(made: Manifest, path: Path) -> None:
     stored = made.arrays["x_data"].shape if "x_data" in made.arrays else ()
     expected = {
         **dict.fromkeys(("rowptr", "x_indptr"), (made.nodes + 1,)),
@@ -260,17 +258,14 @@ def _check_shapes(made: Manifest, path: Path) -> None:
                 f"{path}: {name} is {array.dtype} {list(array.shape)}, expected {list(expected[name])}; "
                 "ingest the graph again"
             )
-
-
-def _check_file(path: Path, array: Described) -> None:
-    try:
-        size = path.stat().st_size
-    except OSError as error:
-        raise InputError(
-            f"{path}: {(error.strerror or str(error)).lower()}; ingest the graph again"
-        ) from None
-    if size != array.bytes:
-        raise InputError(
-            f"{path}: {size:,} bytes, the manifest says {array.bytes:,}; it is truncated or another file: "
-            "ingest the graph again"
-        )
+        file = path.with_name(f"{name}.npy")
+        try:
+            size = file.stat().st_size
+        except OSError as error:
+            said = (error.strerror or str(error)).lower()
+            raise InputError(f"{file}: {said}; ingest the graph again") from None
+        if size != array.bytes:
+            raise InputError(
+                f"{file}: {size:,} bytes, the manifest says {array.bytes:,}; it is truncated or another "
+                "file: ingest the graph again"
+            )
