@@ -166,9 +166,10 @@ def open_folder(folder: str | Path) -> Graph:
     except ValueError as error:
         raise InputError(f"{folder}/ids.npy: {error}; ingest the graph again") from None
     read = {name: np.array(maps[name].values) for name in ("part", "weight", "time", *SPARSE) if name in maps}
+    strange = next((name for name, values in read.items() if not np.isfinite(values).all()), None)
+    if strange is not None:
+        raise InputError(f"{folder / strange}.npy: not all are finite numbers; ingest the graph again")
     part, weight = read.get("part"), read.get("weight")
-    if weight is not None and not np.isfinite(weight).all():
-        raise InputError(f"{folder / 'weight.npy'}: not all are finite numbers; ingest the graph again")
     return Graph(
         given_x=maps["x"].values if "x" in maps else _sparse_features(folder, read, manifest),
         y=torch.from_numpy(y),
