@@ -15,8 +15,8 @@ from .download import OfflineError, fetch, unpack
 
 VARIABLE = "CONJOINT_DATA"
 PLANETOID_URL = "https://github.com/kimiyoung/planetoid/raw/master/data"
-COAUTHOR_URL = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz/ms_academic_cs.npz"
-COAUTHOR_SHA256 = "933c745734e78908c7eb77172a673fee0503f30e26e5a99b36814d88534c42e3"
+COAUTHOR_URL = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
+COAUTHOR = {"ms_academic_cs.npz": "933c745734e78908c7eb77172a673fee0503f30e26e5a99b36814d88534c42e3"}
 ARXIV_URL = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
 ARXIV_FILES = (
     "raw/edge.csv.gz",
@@ -39,13 +39,9 @@ class Source:
     fetch: Callable[[Path], None] | None = None
 
 
-def _fetch_planetoid(name: str, folder: Path) -> None:
-    for file in planetoid.file_names(name):
-        fetch(f"{PLANETOID_URL}/{file}", folder / file, planetoid.KNOWN[file])
-
-
-def _fetch_coauthor(folder: Path) -> None:
-    fetch(COAUTHOR_URL, folder / "ms_academic_cs.npz", COAUTHOR_SHA256)
+def _fetch_known(url: str, checksums: dict[str, str], folder: Path) -> None:
+    for file, sha256 in checksums.items():
+        fetch(f"{url}/{file}", folder / file, sha256)
 
 
 def _fetch_arxiv(folder: Path) -> None:
@@ -56,12 +52,10 @@ def _fetch_arxiv(folder: Path) -> None:
 
 
 def _planetoid(name: str, folder: str) -> Source:
-    return Source(
-        layouts=(f"planetoid/{folder}/raw", f"Planetoid/{folder}/raw", f"{folder}/raw"),
-        files=tuple(planetoid.file_names(name)),
-        read=partial(planetoid.read_planetoid, name=name),
-        fetch=partial(_fetch_planetoid, name),
-    )
+    layouts = (f"planetoid/{folder}/raw", f"Planetoid/{folder}/raw", f"{folder}/raw")
+    checksums = {file: planetoid.KNOWN[file] for file in planetoid.file_names(name)}
+    read = partial(planetoid.read_planetoid, name=name)
+    return Source(layouts, tuple(checksums), read, partial(_fetch_known, PLANETOID_URL, checksums))
 
 
 def _release(name: str) -> Source:
@@ -77,9 +71,9 @@ BENCHMARKS: dict[str, dict[str, Source]] = {
     "coauthor-cs": {
         "pitfalls": Source(
             ("coauthor/CS/raw", "Coauthor/CS/raw", "CS/raw"),
-            ("ms_academic_cs.npz",),
+            tuple(COAUTHOR),
             published.read_coauthor,
-            _fetch_coauthor,
+            partial(_fetch_known, COAUTHOR_URL, COAUTHOR),
         )
     },
     "ogbn-arxiv": {"ogb": Source(("ogbn_arxiv", "."), ARXIV_FILES, published.read_arxiv, _fetch_arxiv)},

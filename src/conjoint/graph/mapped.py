@@ -27,7 +27,7 @@ class NpyWriter:
         self.rows = 0
         self._file: IO[bytes] = open(path, "wb")  # noqa: SIM115 (closed by __exit__)
         self._digest = hashlib.sha256()
-        self._header()
+        _write_header(self._file, self.dtype, self.shape)
 
     def append(self, values: Array) -> None:
         values = np.ascontiguousarray(values, dtype=self.dtype)
@@ -52,12 +52,13 @@ class NpyWriter:
     ) -> None:
         if kind is None:
             self._file.seek(0)
-            self._header()
+            _write_header(self._file, self.dtype, self.shape)
         self._file.close()
 
-    def _header(self) -> None:
-        described = {"descr": self.dtype.str, "fortran_order": False, "shape": self.shape}
-        np.lib.format.write_array_header_1_0(self._file, described)
+
+def _write_header(file: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    described = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, described)
 
 
 def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
@@ -120,8 +121,7 @@ def gather(values: Array, index: Array, release: Callable[[], None], window: int
 def create(path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Mapped:
     """A new array of zeros in a file, mapped for writing. The file takes its room on the disk at once."""
     with open(path, "wb") as file:
-        described = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, described)
+        _write_header(file, np.dtype(dtype), shape)
         size = math.prod(shape) * np.dtype(dtype).itemsize
         try:
             if size:
