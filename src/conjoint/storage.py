@@ -1,4 +1,4 @@
-"""Files that are either the old ones or the new ones, never half of each."""
+"""Files that are the old ones or the new ones, never half of each; one process at a time in a folder."""
 
 import contextlib
 import os
@@ -7,7 +7,13 @@ from pathlib import Path
 
 from .errors import InputError, StorageError
 
+try:
+    import fcntl
+except ImportError:  # Windows has no flock; two trainers in one folder are then the user's own care
+    fcntl = None  # type: ignore[assignment]
+
 TEMPORARY = ".tmp"
+LOCK = ".lock"
 
 
 @contextlib.contextmanager
@@ -93,3 +99,30 @@ def read_text(path: Path, limit: int, what: str) -> str:
         return read_file(path, limit, what).decode()
     except UnicodeDecodeError:
         raise InputError(f"{path}: not text; {what} is damaged or another file") from None
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder. The system drops the lock when its holder dies, in any way."""
+    if fcntl is None:
+        yield
+        return
+    with storage_errors(folder):
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"{folder}: another process trains there; wait for it or choose another --out"
+            ) from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def usual_mode(full: int) -> int:
+    """The permissions that a new file (0o666) or folder (0o777) of this user gets."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return full & ~umask

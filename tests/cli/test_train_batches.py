@@ -1,5 +1,6 @@
 """conjoint ingest, and training and prediction in batches, from the command line."""
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from conjoint import defaults as recommended
 from conjoint.cli import main
 from conjoint.training.memory import Way
+from golden.commands import RUNS
 from own_files import write_own_files
 
 Ask = Callable[..., Any]
@@ -34,6 +36,23 @@ def test_ingest_says_what_it_made(tmp_path: Path, ask: Ask, refuse: Callable[...
     made = ask(*tables)
     assert (made["nodes"], made["edges"], made["features"]) == (60, 40, 12)
     assert "never overwritten" in refuse(*tables)
+
+
+def test_a_folder_and_the_tables_train_on_the_same_graph(tmp_path: Path) -> None:
+    """Words, categories, weights, times and parts, from gzipped tables."""
+    for name in ("edges", "nodes"):
+        (tmp_path / f"{name}.csv.gz").write_bytes(gzip.compress((RUNS / f"{name}.csv").read_bytes()))
+    tables = ["--edges", str(tmp_path / "edges.csv.gz"), "--nodes", str(tmp_path / "nodes.csv.gz")]
+    tables += ["--label", "team", "--text", "bio", "--categorical", "unit", "--ignore", "born"]
+    tables += ["--weight", "strength", "--time", "year", "--split-column", "use"]
+    assert main(["ingest", *tables, "--out", str(tmp_path / "g"), "--quiet"]) == 0
+    network = ("--split", "given", "--model", "gcn", *SMALL[:2], "--epochs", "4", "--seed", "0", "--no-plots")
+    found = []
+    for graph, run in ((tables, tmp_path / "tables"), ([str(tmp_path / "g")], tmp_path / "folder")):
+        assert main(["train", *graph, *network, "--out", str(run), "--quiet"]) == 0
+        about = json.loads((run / "model.json").read_text())
+        found.append((about["data_fingerprint"], (run / "weights.safetensors").read_bytes()))
+    assert found[0] == found[1]
 
 
 def test_a_run_on_a_folder_is_complete(folder: Path) -> None:

@@ -38,6 +38,18 @@ LAUGHS = """<?xml version="1.0"?><!DOCTYPE graphml [<!ENTITY a "ha"><!ENTITY b "
         ),
         ("<graphml><graph><node id='a'/></graph></graphml>", "has 1 nodes and 0 edges"),
         ("<graphml><graph><hyperedge/></graph></graphml>", "hyperedges are not supported"),
+        (
+            '<?xml version="1.0" encoding="klingon"?><graphml/>',
+            "in an encoding that cannot be read .*; save it as UTF-8",
+        ),
+        (
+            '<?xml version="1.0" encoding="utf-7"?><graphml/>',
+            "in an encoding that cannot be read .*; save it as UTF-8",
+        ),
+        (
+            '<?xml version="1.0" encoding="hex"?><graphml/>',
+            "in an encoding that cannot be read .*; save it as UTF-8",
+        ),
     ],
 )
 def test_bad_graphml(text: str, message: str, tmp_path: Path) -> None:
@@ -49,7 +61,7 @@ def test_bad_graphml(text: str, message: str, tmp_path: Path) -> None:
 
 
 def test_graphml_keys_cannot_multiply_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conjoint.data.graphml.MAX_CELLS", 50)
+    monkeypatch.setattr("conjoint.data.from_tables.MAX_CELLS", 50)
     nodes = "".join(f"<node id='{i}'><data key='k{i}'>1</data></node>" for i in range(10))
     path = tmp_path / "g.graphml"
     path.write_text(f"<graphml><graph>{nodes}<edge source='1' target='2'/></graph></graphml>")

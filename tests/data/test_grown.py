@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conjoint.data.grown import read_grown
-from conjoint.data.own import read_graph
+from conjoint.data.own import read_graph, read_grown
 from conjoint.errors import InputError
 
 KNOWN = """\

@@ -13,7 +13,7 @@ import pytest
 from conjoint.errors import InputError
 from conjoint.experiments.rows import read_rows, rows_file
 from conjoint.experiments.runner import expected_seconds, missing, run
-from conjoint.lock import locked
+from conjoint.storage import locked
 from fake_runs import NOTES, made_up, pretend, specs
 
 TESTS = Path(__file__).resolve().parent.parent

@@ -146,8 +146,8 @@ def nothing(folder: Path) -> None:
 
 
 def ingest(folder: Path) -> None:
+    from conjoint.data import ingest
     from conjoint.graph.folder import is_graph_folder
-    from conjoint.store import ingest
 
     if not is_graph_folder(folder / "graph"):
         nodes, edges = folder / "nodes.csv", folder / "edges.csv"

@@ -187,21 +187,26 @@ def _run_files() -> dict[str, bytes]:
 
 
 @cache
-def _graph_files() -> dict[str, bytes]:
-    """A graph folder as `conjoint ingest` makes it."""
+def _graph_files(sparse: bool = False) -> dict[str, bytes]:
+    """A graph folder as `conjoint ingest` makes it: of numbers, or with categories, weights and times."""
     import tempfile
 
-    from conjoint.store import ingest
+    from conjoint.data import ingest
 
     with tempfile.TemporaryDirectory() as scratch:
         edges, nodes, out = (Path(scratch) / name for name in ("edges.csv", "nodes.csv", "graph"))
         edges.write_bytes(EDGES)
-        nodes.write_bytes(b"id,age,label,part\na,1,A,train\nb,2,B,train\nc,3,A,val\nd,4,B,test\n")
-        ingest(edges, nodes, out, label="label", split="part")
+        if sparse:
+            kinds = [f"{name},{name}{name},A,{k}\n" for k, name in enumerate("abcdefghij")]
+            nodes.write_text("id,kind,label,born\n" + "".join(kinds))
+            ingest(edges, nodes, out, label="label", weight="w", time="born")
+        else:
+            nodes.write_bytes(b"id,age,label,part\na,1,A,train\nb,2,B,train\nc,3,A,val\nd,4,B,test\n")
+            ingest(edges, nodes, out, label="label", split="part")
         return {file.name: file.read_bytes() for file in out.iterdir() if file.suffix in (".npy", ".json")}
 
 
-def _in_graph(name: str) -> Callable[[bytes, Path, random.Random], object]:
+def _in_graph(name: str, sparse: bool = False) -> Callable[[bytes, Path, random.Random], object]:
     """One damaged file in an otherwise sound graph folder, read to the end."""
 
     def read(raw: bytes, folder: Path, chance: random.Random) -> object:
@@ -210,22 +215,24 @@ def _in_graph(name: str) -> Callable[[bytes, Path, random.Random], object]:
         graph = folder / "graph"
         if not graph.exists():
             graph.mkdir()
-            for other, content in _graph_files().items():
+            for other, content in _graph_files(sparse).items():
                 (graph / other).write_bytes(content)
         (graph / name).write_bytes(raw)
         try:
             data = open_folder(graph)
             assert bool(data.edge_index.max() < data.num_nodes) and bool(data.edge_index.min() >= 0)
-            assert len(data.y) == data.num_nodes and int(data.y.max()) < len(data.class_names)
+            assert len(data.y) == data.num_nodes == data.x.size(0) and int(data.y.max()) < len(
+                data.class_names
+            )
             return data
         finally:
-            (graph / name).write_bytes(_graph_files()[name])
+            (graph / name).write_bytes(_graph_files(sparse)[name])
 
     return read
 
 
-def _graph_part(name: str, damage: Damage) -> Reader:
-    return Reader(lambda: [_graph_files()[name]], _in_graph(name), damage)
+def _graph_part(name: str, damage: Damage, sparse: bool = False) -> Reader:
+    return Reader(lambda: [_graph_files(sparse)[name]], _in_graph(name, sparse), damage)
 
 
 def _in_run(name: str, open_it: Callable[[Path], object]) -> Callable[[bytes, Path, random.Random], object]:
@@ -373,4 +380,8 @@ READERS: dict[str, Reader] = {
     "graph col.npy": _graph_part("col.npy", in_place),
     "graph y.npy": _graph_part("y.npy", in_place),
     "graph ids.npy": _graph_part("ids.npy", in_place),
+    **{
+        f"graph {name}.npy": _graph_part(f"{name}.npy", in_place, sparse=True)
+        for name in ("weight", "time", "x_data", "x_indices", "x_indptr")
+    },
 }

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from .. import __version__
-from ..data.folders import VARIABLE, cache_folder
+from ..data.benchmarks import VARIABLE, cache_folder
 from ..kernels import status
 from .output import answer, table
 

@@ -5,7 +5,7 @@ import argparse
 import numpy as np
 
 from ..data import write_table
-from ..data.tables import written_whole
+from ..data.write import written_whole
 from ..text import clean
 from ..training import embed
 from .output import TABLES, answer, must_be_writable

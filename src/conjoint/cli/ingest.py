@@ -2,26 +2,22 @@
 
 import argparse
 
-from ..store import ingest
+from ..data import ingest
 from ..text import clean
 from .output import answer, say
+
+OWN = ("verb", "edges", "nodes", "out", "as_they_are", "json", "quiet")  # the other options are read_graph's
 
 
 def work(options: argparse.Namespace) -> None:
     silent = options.quiet or options.json
+    given = {key.removesuffix("_column"): value for key, value in vars(options).items() if key not in OWN}
     made = ingest(
         options.edges,
         options.nodes,
         options.out,
-        id=options.id,
-        source=options.source_column,
-        target=options.target_column,
-        label=options.label,
-        split=options.split_column,
-        ignore=options.ignore,
+        **{name: value for name, value in given.items() if value is not None},
         standardise=not options.as_they_are,
-        drop_unknown=options.drop_unknown,
-        name=options.name,
         tell=lambda text: None if silent else say(clean(text)),
     )
     for note in () if silent else made.notes:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.grown import read_grown
+from ..data.own import read_grown
 from ..errors import InputError
 from ..nn.zoo import input_features, input_graph
 from ..text import clean

@@ -3,12 +3,11 @@
 from ..graph.graph import Graph, as_graph, make_split
 from ..graph.sparse import row_normalise
 from ..graph.splits import Split
-from .benchmarks import load_graph
-from .catalogue import datasets_table
+from .benchmarks import datasets_table, load_graph
 from .convert import from_any, load, to_pyg
+from .ingestion import ingest
 from .own import read_graph
-from .tables import write_table
-from .write import write_graph
+from .write import write_graph, write_table
 
 __all__ = [
     "Graph",
@@ -16,6 +15,7 @@ __all__ = [
     "as_graph",
     "datasets_table",
     "from_any",
+    "ingest",
     "load",
     "load_graph",
     "make_split",

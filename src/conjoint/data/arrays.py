@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conjoint.errors import InputError
-from conjoint.graph.graph import Graph, build_graph, without_label
-from conjoint.graph.splits import build_split
+from ..errors import InputError
+from ..graph.graph import Graph, build_graph, without_label
+from ..graph.splits import build_split
 
 
 def graph_from_arrays(

@@ -1,23 +1,21 @@
 """Graphs that are already in Python: PyG, SciPy, NetworkX, pandas, polars."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from conjoint.data.arrays import graph_from_arrays
-from conjoint.data.benchmarks import load_graph
-from conjoint.data.from_tables import graph_from_tables, name_columns
-from conjoint.errors import InputError
-from conjoint.graph.graph import Graph
-from conjoint.graph.sparse import SparseChoice
-
-if TYPE_CHECKING:
-    import polars as pl
+from ..errors import InputError
+from ..graph.graph import Graph
+from ..graph.sparse import SparseChoice
+from .arrays import graph_from_arrays
+from .benchmarks import load_graph
+from .from_tables import graph_from_tables, name_columns, text_table
 
 
 def from_any(
@@ -137,10 +135,8 @@ def load(name: str, **options: Any) -> Data:
     return to_pyg(load_graph(name, **options))
 
 
-def _table(frame: Any, argument: str) -> "pl.DataFrame":
+def _table(frame: Any, argument: str) -> pl.DataFrame:
     """A pandas or polars table as text columns, as a file would give them."""
-    import polars as pl
-
     table = frame if isinstance(frame, pl.DataFrame) else pl.from_pandas(frame, include_index=False)
     if table.height == 0:
         raise InputError(f"{argument} has no rows")
@@ -153,18 +149,10 @@ def _table(frame: Any, argument: str) -> "pl.DataFrame":
     return table.with_columns(pl.selectors.float().fill_nan(None)).select(pl.all().cast(pl.String))
 
 
-def _tables_of_networkx(graph: Any) -> tuple["pl.DataFrame", "pl.DataFrame"]:
-    import polars as pl
-
-    def table(rows: list[dict[str, Any]], what: str) -> pl.DataFrame:
-        if not rows:
-            raise InputError(f"the NetworkX graph has no {what}")
-        names = dict.fromkeys(key for row in rows for key in row)
-        cells = {
-            str(name): [None if row.get(name) is None else str(row[name]) for row in rows] for name in names
-        }
-        return pl.DataFrame(cells, schema=dict.fromkeys(map(str, names), pl.String))
-
+def _tables_of_networkx(graph: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
     nodes = [{"id": node, **attributes} for node, attributes in graph.nodes(data=True)]
     edges = [{"source": a, "target": b, **attributes} for a, b, attributes in graph.edges(data=True)]
-    return table(edges, "edges"), table(nodes, "nodes")
+    for rows, what in ((edges, "edges"), (nodes, "nodes")):
+        if not rows:
+            raise InputError(f"the NetworkX graph has no {what}")
+    return text_table(edges, "the graph's edges"), text_table(nodes, "the graph's nodes")

@@ -5,8 +5,7 @@ times out, so the bytes come through urllib here; a known SHA-256 is checked bef
 """
 
 import hashlib
-import os
-import tempfile
+import shutil
 import urllib.error
 import urllib.request
 import zipfile
@@ -14,8 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
-from conjoint.data.limits import MAX_BYTES
-from conjoint.errors import InputError
+from ..errors import InputError
+from .read_table import MAX_BYTES
+from .write import written_whole
 
 TIMEOUT = 30.0
 CHUNK = 2**20
@@ -33,41 +33,29 @@ def fetch(url: str, target: Path, sha256: str | None = None) -> None:
 
 def _store(answer: IO[bytes], url: str, target: Path, sha256: str | None) -> None:
     digest, size = hashlib.sha256(), 0
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".part-", delete=False) as part:
-        try:
-            while chunk := answer.read(CHUNK):
-                size += len(chunk)
-                if size > MAX_BYTES:
-                    raise InputError(f"{url} sends more than {MAX_BYTES:,} bytes; stopped")
-                digest.update(chunk)
-                part.write(chunk)
-            if sha256 is not None and digest.hexdigest() != sha256:
-                raise InputError(f"{url} did not send the known file (SHA-256 differs); nothing was kept")
-            part.close()
-            os.replace(part.name, target)
-        finally:
-            Path(part.name).unlink(missing_ok=True)
+    with written_whole(target) as part, open(part, "wb") as file:
+        while chunk := answer.read(CHUNK):
+            size += len(chunk)
+            if size > MAX_BYTES:
+                raise InputError(f"{url} sends more than {MAX_BYTES:,} bytes; stopped")
+            digest.update(chunk)
+            file.write(chunk)
+        if sha256 is not None and digest.hexdigest() != sha256:
+            raise InputError(f"{url} did not send the known file (SHA-256 differs); nothing was kept")
 
 
 def unpack(archive: Path, folder: Path, members: Mapping[str, str]) -> None:
     """Take the named ``members`` (inside -> below ``folder``) out of a zip; absent ones are left out."""
     with zipfile.ZipFile(archive) as held:
-        for inside, below in members.items():
-            if inside not in held.namelist():
-                continue
+        for inside in members.keys() & set(held.namelist()):
             if held.getinfo(inside).file_size > MAX_BYTES:
                 raise InputError(
                     f"{archive}: {inside} unpacks to more than {MAX_BYTES:,} bytes; not unpacked"
                 )
-            target = folder / below
+            target = folder / members[inside]
             target.parent.mkdir(parents=True, exist_ok=True)
-            with (
-                held.open(inside) as source,
-                tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part,
-            ):
-                while chunk := source.read(CHUNK):
-                    part.write(chunk)
-            os.replace(part.name, target)
+            with held.open(inside) as source, written_whole(target) as part, open(part, "wb") as file:
+                shutil.copyfileobj(source, file)
 
 
 class OfflineError(InputError):

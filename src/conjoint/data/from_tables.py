@@ -1,30 +1,31 @@
 """An edge table and a node table, all text, into a graph: where a column's meaning is decided."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
-from conjoint.data.columns import FeatureColumns, features_of, labels_of, numbers_of, split_of
-from conjoint.data.ids import (
+from ..errors import InputError
+from ..graph.graph import Graph, build_graph, without_label
+from ..text import count
+from .columns import (
+    features_of,
+    ids_of,
     ids_of_edges,
-    is_whole,
-    require_filled,
+    labels_of,
+    numbers_of,
     require_unique,
     rows_of,
-    to_array,
-    whole_if_all_are,
+    split_of,
 )
-from conjoint.errors import InputError
-from conjoint.graph.graph import Graph, build_graph, without_label
-from conjoint.text import count
 
-if TYPE_CHECKING:
-    import polars as pl
-
+Array = npt.NDArray[Any]
 EDGE_ENDS = (("source", "target"), ("src", "dst"), ("from", "to"))
+# A table of this many cells needs some 3 GB; more comes from a file that was made to swell.
+MAX_CELLS = 200_000_000
 ID_NAMES = ("id", "node_id", "node")
 
 
@@ -43,6 +44,54 @@ class Columns:
     categorical: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
 
+    def edge_ends(self, names: list[str], place: str, notes: list[str]) -> tuple[str, str]:
+        """The columns with the two ends of an edge, among those of the edge table."""
+        _require(names, self.weight, "weight", place)
+        if self.source is not None or self.target is not None:
+            if self.source is None or self.target is None:
+                raise InputError("source= and target= go together; name both columns or neither")
+            _require(names, self.source, "source", place)
+            _require(names, self.target, "target", place)
+            return self.source, self.target
+        lower = {name.lower(): name for name in names}
+        for one, other in EDGE_ENDS:
+            if one in lower and other in lower:
+                return lower[one], lower[other]
+        first, second = names[:2]
+        if not first.startswith("column_"):
+            notes.append(f"edges read from the first two columns, {first!r} and {second!r}")
+        return first, second
+
+    def in_node_table(
+        self, names: list[str], place: str, notes: list[str]
+    ) -> tuple["Columns", str, list[str]]:
+        """The same with the label found, the column with the ids, and the columns of features."""
+        for role in ("id", "label", "time", "split"):
+            _require(names, getattr(self, role), role, place)
+        for name in (*self.text, *self.categorical, *self.ignore):
+            _require(names, name, "text, categorical or ignore", place)
+        id, label = self.id, self.label
+        if id is None:
+            lower = {name.lower(): name for name in names}
+            id = next((lower[name] for name in ID_NAMES if name in lower), None)
+        if id is None:
+            id = names[0]
+            notes.append(f"node ids read from the first column, {id!r}")
+        if label is None and "label" in names:
+            label = "label"
+            notes.append("labels taken from column 'label'")
+        taken = {id, label, self.time, self.split, *self.ignore}
+        return replace(self, label=label), id, [name for name in names if name not in taken]
+
+
+def text_table(rows: Sequence[Mapping[Any, Any]], place: str) -> pl.DataFrame:
+    """Rows of values by name as a table of text; a cell without a value is empty."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    if len(names) * len(rows) > MAX_CELLS:
+        raise InputError(f"{place} has {len(rows):,} elements with {len(names):,} different keys; too many")
+    cells = {str(name): [None if row.get(name) is None else str(row[name]) for row in rows] for name in names}
+    return pl.DataFrame(cells, schema=dict.fromkeys(cells, pl.String))
+
 
 def name_columns(**given: str | Sequence[str] | None) -> Columns:
     """Keyword arguments as :class:`Columns`; one name may stand for a list of one."""
@@ -59,8 +108,8 @@ def name_columns(**given: str | Sequence[str] | None) -> Columns:
 
 
 def graph_from_tables(
-    edges: "pl.DataFrame",
-    nodes: "pl.DataFrame | None",
+    edges: pl.DataFrame,
+    nodes: pl.DataFrame | None,
     columns: Columns,
     *,
     places: tuple[str, str],
@@ -76,120 +125,108 @@ def graph_from_tables(
     """
     edge_place, node_place = places
     notes: list[str] = []
-    source_name, target_name = _edge_ends(edges, columns, edge_place, notes)
-    source, target = whole_if_all_are(edges[source_name]), whole_if_all_are(edges[target_name])
-    for end in (source, target):
-        require_filled(end, edge_place)
-    weight = None
-    if columns.weight is not None:
-        weight = numbers_of(_column(edges, columns.weight, "weight", edge_place), edge_place)
-    unused = [c for c in edges.columns if c not in (source_name, target_name, columns.weight)]
+    ends = columns.edge_ends(edges.columns, edge_place, notes)
+    unused = [c for c in edges.columns if c not in (*ends, columns.weight)]
     if unused:
         notes.append(f"edge {'column' if len(unused) == 1 else 'columns'} not used: {', '.join(unused[:5])}")
+    parts: dict[str, Any] = {}
     if nodes is None:
-        if columns.label or columns.id:
-            raise InputError("label= and id= name columns of a node table; give nodes= as well")
-        ids = ids_of_edges(source, target)
+        refuse_node_columns(columns)
+        ids = ids_of_edges([edges], ends, edge_place)
+        parts["labels"] = np.full(len(ids), -1)
     else:
-        ids = _node_ids(nodes, columns, node_place, notes)
-    ends = [rows_of(ids, end) for end in (source, target)]
-    known = (ends[0] >= 0) & (ends[1] >= 0)
-    if not known.all():
-        if not drop_unknown:
-            _refuse_unknown(ends, (source, target), places, is_whole(ids))
-        notes.append(f"dropped {count(int((~known).sum()), 'edge')} whose ends are not in {node_place}")
-        ends = [end[known] for end in ends]
-        weight = None if weight is None else weight[known]
-    parts: dict[str, Any] = {"labels": np.full(len(ids), -1, dtype=np.int64)}
-    if nodes is not None:
-        options = FeatureColumns(columns.text, columns.categorical, standardise) if use_columns else None
-        parts = _read_node_columns(nodes, ids.name, columns, node_place, options, learn_from, notes)
-    return build_graph(*ends, name=name, ids=to_array(ids), weight=weight, notes=notes, **parts)
+        found, id, features = columns.in_node_table(nodes.columns, node_place, notes)
+        ids = node_ids(nodes[id], node_place)
+        parts = node_parts(nodes, found, node_place, notes, learn_from)
+        if use_columns and features:
+            parts["x"], parts["feature_names"] = features_of(
+                nodes.select(features),
+                node_place,
+                notes,
+                text=columns.text,
+                categorical=columns.categorical,
+                standardise=standardise,
+                learn_from=learn_from,
+            )
+    ((source, target, weight),) = edge_rows([edges], ends, columns.weight, ids, places, drop_unknown, notes)
+    return build_graph(source, target, name=name, ids=id_array(ids), weight=weight, notes=notes, **parts)
 
 
-def _read_node_columns(
-    nodes: "pl.DataFrame",
-    id_name: str,
-    columns: Columns,
-    place: str,
-    options: FeatureColumns | None,
-    learn_from: int | None,
-    notes: list[str],
+def refuse_node_columns(columns: Columns) -> None:
+    if columns.label or columns.id:
+        raise InputError("label= and id= name columns of a node table; give nodes= as well")
+
+
+def node_ids(column: pl.Series, place: str) -> pl.Series:
+    ids = ids_of(column, place)
+    require_unique(ids, place)
+    return ids
+
+
+def id_array(ids: pl.Series) -> Array:
+    """int64 or NumPy text."""
+    return ids.to_numpy() if ids.dtype == pl.Int64 else ids.to_numpy().astype(np.str_)
+
+
+def node_parts(
+    nodes: pl.DataFrame, found: Columns, place: str, notes: list[str], learn_from: int | None = None
 ) -> dict[str, Any]:
-    """What the columns besides the id are about: arguments of `build_graph`."""
-    parts: dict[str, Any] = {"labels": np.full(nodes.height, -1, dtype=np.int64)}
-    label = columns.label
-    if label is None and "label" in nodes.columns:
-        label = "label"
-        notes.append("labels taken from column 'label'")
-    if label is not None:
-        column = _column(nodes, label, "label", place)
-        parts["labels"], parts["class_names"] = labels_of(column, learn_from)
-        without_label(parts["labels"], [label], notes)
-    if columns.time is not None:
-        parts["node_time"] = numbers_of(_column(nodes, columns.time, "time", place), place)
-    if columns.split is not None:
-        parts["published"] = {"given": split_of(_column(nodes, columns.split, "split", place), place)}
-    for name in (*columns.text, *columns.categorical, *columns.ignore):
-        _column(nodes, name, "text, categorical or ignore", place)
-    taken = {id_name, label, columns.time, columns.split, *columns.ignore}
-    rest = nodes.select([c for c in nodes.columns if c not in taken])
-    if options is not None and rest.width:
-        parts["x"], parts["feature_names"] = features_of(rest, options, place, notes, learn_from)
+    """What the columns besides ids and features are about: arguments of `build_graph`."""
+    parts: dict[str, Any] = {"labels": np.full(nodes.height, -1)}
+    if found.label is not None:
+        parts["labels"], parts["class_names"] = labels_of(nodes[found.label], learn_from)
+        without_label(parts["labels"], [found.label], notes)
+    if found.time is not None:
+        parts["node_time"] = numbers_of(nodes[found.time], place)
+    if found.split is not None:
+        parts["published"] = {"given": split_of(nodes[found.split], place)}
     return parts
 
 
-def _edge_ends(edges: "pl.DataFrame", columns: Columns, place: str, notes: list[str]) -> tuple[str, str]:
-    if columns.source is not None or columns.target is not None:
-        if columns.source is None or columns.target is None:
-            raise InputError("source= and target= go together; name both columns or neither")
-        _column(edges, columns.source, "source", place)
-        _column(edges, columns.target, "target", place)
-        return columns.source, columns.target
-    lower = {c.lower(): c for c in edges.columns}
-    for one, other in EDGE_ENDS:
-        if one in lower and other in lower:
-            return lower[one], lower[other]
-    first, second = edges.columns[:2]
-    if not first.startswith("column_"):
-        notes.append(f"edges read from the first two columns, {first!r} and {second!r}")
-    return first, second
-
-
-def _node_ids(nodes: "pl.DataFrame", columns: Columns, place: str, notes: list[str]) -> "pl.Series":
-    if columns.id is not None:
-        ids = _column(nodes, columns.id, "id", place)
-    else:
-        lower = {c.lower(): c for c in nodes.columns}
-        found = next((lower[name] for name in ID_NAMES if name in lower), None)
-        if found is None:
-            notes.append(f"node ids read from the first column, {nodes.columns[0]!r}")
-        ids = nodes[found or nodes.columns[0]]
-    require_filled(ids, place)
-    require_unique(ids, place)
-    return whole_if_all_are(ids)
-
-
-def _refuse_unknown(
-    ends: Sequence[npt.NDArray[Any]],
-    columns: Sequence["pl.Series"],
+def edge_rows(
+    pieces: Iterable[pl.DataFrame],
+    ends: tuple[str, str],
+    weight: str | None,
+    ids: pl.Series,
     places: tuple[str, str],
-    ids_are_whole: bool,
-) -> None:
-    bad = [int(np.argmax(end < 0)) if (end < 0).any() else len(end) for end in ends]
-    which = int(np.argmin(bad))
-    row, column = bad[which], columns[which]
-    total = sum(int((end < 0).sum()) for end in ends)
-    mixed = ", where all ids are whole numbers" if ids_are_whole and not is_whole(column) else ""
-    more = f" ({total} such ends in all)" if total > 1 else ""
-    raise InputError(
-        f"{places[0]} row {row + 1}, column {column.name!r}: id {column[row]!r} is not in {places[1]}{mixed}"
-        f"{more}; add the node, or pass drop_unknown to leave such edges out"
+    drop_unknown: bool,
+    notes: list[str],
+) -> Iterator[tuple[Array, Array, Array | None]]:
+    """Rows of the two ends of every edge, and its weight, for each piece of an edge table."""
+    before = dropped = 0
+    for piece in pieces:
+        named = [ids_of(piece[end], places[0], before) for end in ends]
+        values = None if weight is None else numbers_of(piece[weight], places[0], before)
+        rows = [rows_of(ids, end) for end in named]
+        known = (rows[0] >= 0) & (rows[1] >= 0)
+        if not known.all():
+            if not drop_unknown:
+                raise _unknown(rows, named, places, ids.dtype == pl.Int64, before)
+            dropped += int((~known).sum())
+            rows = [end[known] for end in rows]
+            values = None if values is None else values[known]
+        before += len(piece)
+        yield rows[0], rows[1], values
+    if dropped:
+        notes.append(f"dropped {count(dropped, 'edge')} whose ends are not in {places[1]}")
+
+
+def _unknown(
+    rows: list[Array], ends: list[pl.Series], places: tuple[str, str], ids_are_whole: bool, before: int
+) -> InputError:
+    first = [int(np.argmax(end < 0)) if (end < 0).any() else len(end) for end in rows]
+    which = int(np.argmin(first))
+    row, column = first[which], ends[which]
+    total = sum(int((end < 0).sum()) for end in rows)
+    mixed = ", where all ids are whole numbers" if ids_are_whole and column.dtype != pl.Int64 else ""
+    more = f" ({total} such ends)" if total > 1 else ""
+    return InputError(
+        f"{places[0]} row {before + row + 1}, column {column.name!r}: id {column[row]!r} is not in "
+        f"{places[1]}{mixed}{more}; add the node, or leave such edges out with drop_unknown (--drop-unknown)"
     )
 
 
-def _column(frame: "pl.DataFrame", name: str, argument: str, place: str) -> "pl.Series":
-    if name not in frame.columns:
-        shown = ", ".join(frame.columns[:8]) + (", ..." if frame.width > 8 else "")
+def _require(names: list[str], name: str | None, argument: str, place: str) -> None:
+    if name is not None and name not in names:
+        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
         raise InputError(f"{place} has no column {name!r} ({argument}=); it has {shown}")
-    return frame[name]

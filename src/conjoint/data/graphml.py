@@ -2,19 +2,15 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.parsers import expat
 
-from conjoint.data.limits import MAX_BYTES
-from conjoint.data.read_table import read_bytes
-from conjoint.errors import InputError
+import polars as pl
 
-if TYPE_CHECKING:
-    import polars as pl
+from ..errors import InputError
+from .from_tables import text_table
+from .read_table import MAX_BYTES, read_bytes
 
 ID, SOURCE, TARGET = "id", "source", "target"
-# A table of this many cells needs some 3 GB; more comes from a file that was made to swell.
-MAX_CELLS = 200_000_000
 
 
 class _Reader:
@@ -28,9 +24,9 @@ class _Reader:
         self.parser.CharacterDataHandler = self.text
         self.parser.StartDoctypeDeclHandler = self.doctype
         self.names: dict[str, str] = {}
-        self.nodes: list[dict[str, str]] = []
-        self.edges: list[dict[str, str]] = []
-        self.rows: list[dict[str, str]] = []  # the elements that are open, innermost last
+        self.nodes: list[dict[str, str | None]] = []
+        self.edges: list[dict[str, str | None]] = []
+        self.rows: list[dict[str, str | None]] = []  # the elements that are open, innermost last
         self.key: str | None = None
         self.cell: list[str] = []
         self.seen_root = False
@@ -56,10 +52,10 @@ class _Reader:
             key = self.attribute(found, "id", tag)
             self.names[key] = found.get("attr.name", key)
         elif tag == "node":
-            self.rows.append({ID: self.attribute(found, "id", tag)})
+            self.rows.append({ID: self.attribute(found, "id", tag) or None})
             self.nodes.append(self.rows[-1])
         elif tag == "edge":
-            ends = {name: self.attribute(found, name, tag) for name in (SOURCE, TARGET)}
+            ends = {name: self.attribute(found, name, tag) or None for name in (SOURCE, TARGET)}
             self.rows.append(ends)
             self.edges.append(ends)
         elif tag == "data":
@@ -77,7 +73,8 @@ class _Reader:
             if self.rows:  # data of the graph itself is not used
                 name = self.names.get(self.key, self.key)
                 # A key may not overwrite the id that the element itself carries.
-                self.rows[-1][name if name not in (ID, SOURCE, TARGET) else f"{name}_"] = "".join(self.cell)
+                name = f"{name}_" if name in (ID, SOURCE, TARGET) else name
+                self.rows[-1][name] = "".join(self.cell) or None
             self.key = None
         elif tag in ("node", "edge"):
             self.rows.pop()
@@ -85,7 +82,7 @@ class _Reader:
 
 def read_graphml(
     path: str | os.PathLike[str], max_bytes: int = MAX_BYTES
-) -> tuple["pl.DataFrame", "pl.DataFrame"]:
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Edge table, node table (all text)."""
     file = Path(path)
     raw = read_bytes(file, max_bytes)
@@ -94,18 +91,14 @@ def read_graphml(
         reader.parser.Parse(raw, True)
     except expat.ExpatError as error:
         raise InputError(f"{file} line {error.lineno} is not XML ({expat.ErrorString(error.code)})") from None
+    except InputError:
+        raise
+    except (LookupError, ValueError) as error:  # from Python's codecs, by the name in the XML declaration
+        raise InputError(
+            f"{file} is in an encoding that cannot be read ({error}); save it as UTF-8"
+        ) from None
     if not reader.nodes or not reader.edges:
         raise InputError(
             f"{file} has {len(reader.nodes)} nodes and {len(reader.edges)} edges; both are needed"
         )
-    return _frame(reader.edges, str(file)), _frame(reader.nodes, str(file))
-
-
-def _frame(rows: list[dict[str, str]], place: str) -> "pl.DataFrame":
-    import polars as pl
-
-    names = dict.fromkeys(name for row in rows for name in row)
-    if len(names) * len(rows) > MAX_CELLS:
-        raise InputError(f"{place} has {len(rows):,} elements with {len(names):,} different keys; too many")
-    cells = {name: [row.get(name) or None for row in rows] for name in names}
-    return pl.DataFrame(cells, schema=dict.fromkeys(names, pl.String))
+    return text_table(reader.edges, str(file)), text_table(reader.nodes, str(file))

@@ -1,4 +1,10 @@
-"""NumPy archives, read without pickle and without trusting the sizes they state."""
+"""NumPy archives, read without pickle and without trusting the sizes they state; and whole graphs in them.
+
+In a graph's .npz edges are ``edges`` [E, 2] or ``edge_index`` [2, E] or a CSR matrix
+``adj_data/_indices/_indptr/_shape``. The rest may be absent: features ``x`` or CSR ``x_*`` or ``attr_*``;
+``y`` or ``labels``; ``edge_weight``, ``node_ids``, ``class_names``, and ``train``, ``val``, ``test``. The
+paper's release is such a file.
+"""
 
 import lzma
 import math
@@ -8,16 +14,21 @@ import zlib
 from collections.abc import Collection
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
-from conjoint.data.limits import MAX_BYTES
-from conjoint.errors import InputError
-from conjoint.graph.mapped import checked_text
+from ..errors import InputError
+from ..graph.graph import Graph
+from ..graph.mapped import checked_text, read_header
+from .arrays import graph_from_arrays
+from .read_table import MAX_BYTES
 
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+Arrays = dict[str, npt.NDArray[Any]]
+# Rows of 128 structural features for more nodes than this would not fit in memory here.
+MAX_UNNAMED = 50_000_000
 _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)
 
 
@@ -49,7 +60,7 @@ def read_array(content: bytes, path: Path) -> npt.NDArray[Any]:
     """The array of an .npy file; nothing larger than the file is ever allocated."""
     stream = BytesIO(content)
     try:
-        shape, dtype, header = _header(stream)
+        shape, dtype, header = read_header(stream)
         if dtype.hasobject or math.prod(shape) * dtype.itemsize + header != len(content):
             raise ValueError("its header and its size disagree")
         stream.seek(0)
@@ -62,7 +73,7 @@ def read_array(content: bytes, path: Path) -> npt.NDArray[Any]:
 
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> npt.NDArray[Any]:
     with archive.open(member) as stream:
-        shape, dtype, header = _header(stream)
+        shape, dtype, header = read_header(stream)
     if dtype.hasobject:
         raise InputError(
             f"{path}: array {member.filename!r} is a pickle, which can run code and is not opened; "
@@ -77,14 +88,68 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) 
         return checked_text(np.lib.format.read_array(stream, allow_pickle=False))
 
 
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-    version = np.lib.format.read_magic(stream)
-    if version not in _HEADERS:
-        raise ValueError(f"array format {version} is not supported")
+def read_npz_graph(path: Path, name: str, max_bytes: int = MAX_BYTES) -> Graph:
+    held = read_arrays(path, max_bytes=max_bytes)
+    place = str(path)
+    adjacency = csr_from(held, "adj", place).tocoo() if "adj_data" in held else None
+    if adjacency is not None:
+        ends, weight = np.stack([adjacency.row, adjacency.col]), _unless_ones(adjacency.data)
+    elif "edge_index" in held:
+        ends, weight = held["edge_index"], held.get("edge_weight")
+    elif "edges" in held:
+        ends, weight = held["edges"].T, held.get("edge_weight")
+    else:
+        raise InputError(
+            f"{place} has no edges, edge_index or adj_data; it has {', '.join(held) or 'no arrays'}"
+        )
+    x = held.get("x")
+    for prefix in ("x", "attr"):
+        if f"{prefix}_data" in held:
+            x = csr_from(held, prefix, place)
+    if x is not None and not sp.issparse(x) and x.dtype.kind not in "iufb":
+        raise InputError(f"{place}: x holds {x.dtype}, not numbers")
+    y = held.get("y", held.get("labels"))
+    ids = held.get("node_ids", held.get("node_names"))
+    sized = next((a for a in (y, ids, x) if a is not None and len(a.shape) > 0), None)
+    if sized is None and ends.ndim == 2 and ends.size and ends.dtype.kind in "iu":
+        num_nodes = int(ends.max()) + 1 if adjacency is None else adjacency.shape[0]
+    else:
+        num_nodes = 0 if sized is None else int(sized.shape[0])
+    if num_nodes > MAX_UNNAMED and sized is None:
+        raise InputError(
+            f"{place}: edges name node {num_nodes - 1:,}, but nothing says there are so many nodes"
+        )
+    names = held.get("class_names")
+    val = held.get("val", held.get("valid"))
+    split = None
+    if val is not None and {"train", "test"} <= held.keys():
+        split = (held["train"], val, held["test"])
+    return graph_from_arrays(
+        ends,
+        place=place,
+        name=name,
+        num_nodes=num_nodes,
+        x=x,
+        y=y,
+        node_ids=ids,
+        class_names=None if names is None else names.astype(np.str_).ravel().tolist(),
+        weight=weight,
+        split=split,
+    )
+
+
+def csr_from(held: Arrays, prefix: str, place: str) -> sp.csr_matrix:
+    """The SciPy matrix stored as prefix_data, _indices, _indptr and _shape, with its indices checked."""
     try:
-        shape, _, dtype = _HEADERS[version](stream)
-    except Exception as error:  # NumPy parses the header as Python text: a damaged one fails in many ways
-        raise ValueError(f"a header cannot be read: {type(error).__name__}") from None
-    if any(size < 0 for size in shape):
-        raise ValueError(f"a header states shape {shape}")
-    return shape, dtype, stream.tell()
+        data, indices, indptr, shape = (held[f"{prefix}_{p}"] for p in ("data", "indices", "indptr", "shape"))
+        matrix = sp.csr_matrix((data, indices, indptr), shape=tuple(shape.tolist()))
+        matrix.check_format()
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
+        raise InputError(
+            f"{place}: {prefix}_* do not form a sparse matrix ({error}); save it again"
+        ) from None
+    return matrix
+
+
+def _unless_ones(weight: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    return None if (weight == 1).all() else weight

@@ -1,27 +1,34 @@
-"""The user's own graph: an edge table and a node table, or one NPZ or GraphML file."""
+"""The user's own graph: an edge table and a node table, an NPZ or a GraphML; and nodes that came later."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from conjoint.data.from_tables import graph_from_tables, name_columns
-from conjoint.data.graphml import read_graphml
-from conjoint.data.ids import whole_if_all_are
-from conjoint.data.limits import MAX_BYTES
-from conjoint.data.npz_graph import read_npz_graph
-from conjoint.data.read_table import read_table
-from conjoint.errors import InputError
-from conjoint.graph.graph import Graph
-from conjoint.graph.sparse import SparseChoice
+import polars as pl
 
-if TYPE_CHECKING:
-    import polars as pl
+from ..errors import InputError
+from ..graph.graph import Graph
+from ..graph.sparse import SparseChoice, is_sparse
+from .columns import whole_if_all_are
+from .from_tables import Columns, graph_from_tables, name_columns
+from .graphml import read_graphml
+from .npz import read_npz_graph
+from .read_table import MAX_BYTES, read_table
+
+File = str | os.PathLike[str]
+WHOLE_GRAPH = ("npz", "graphml")  # files that hold nodes and edges
+
+
+def kind_of(file: File) -> str:
+    """csv, parquet, npz, ...: what a file is by its name."""
+    return Path(file).name.lower().removesuffix(".gz").rpartition(".")[2]
 
 
 def read_graph(
-    edges: str | os.PathLike[str],
-    nodes: str | os.PathLike[str] | None = None,
+    edges: File,
+    nodes: File | None = None,
     *,
     id: str | None = None,
     source: str | None = None,
@@ -62,7 +69,6 @@ def read_graph(
             as one without a header.
     """
     file = Path(edges)
-    kind = file.name.lower().removesuffix(".gz").rpartition(".")[2]
     title = name or file.name.partition(".")[0]
     columns = name_columns(
         id=id,
@@ -76,12 +82,13 @@ def read_graph(
         categorical=categorical,
         ignore=ignore,
     )
-    node_table: pl.DataFrame | None
+    kind = kind_of(file)
+    if kind in WHOLE_GRAPH and nodes is not None:
+        raise InputError(f"{file} holds the whole graph; leave nodes= out")
     if kind == "npz":
-        _alone(nodes, file)
         return read_npz_graph(file, title, max_bytes).with_features(features, seed, sparse)
+    node_table: pl.DataFrame | None
     if kind == "graphml":
-        _alone(nodes, file)
         edge_table, node_table = read_graphml(file, max_bytes)
         places = (f"{file} (edges)", f"{file} (nodes)")
     else:
@@ -103,6 +110,51 @@ def read_graph(
     return made.with_features(features, seed, sparse)
 
 
-def _alone(nodes: object, file: Path) -> None:
-    if nodes is not None:
-        raise InputError(f"{file} holds the whole graph; leave nodes= out")
+def read_grown(
+    before: Graph, given: Mapping[str, Any], *, nodes: File, edges: File, max_bytes: int = MAX_BYTES
+) -> Graph:
+    """The graph `before`, read with the arguments `given` to `read_graph`, and the new tables in one.
+
+    Known nodes come first, in their order; words, categories, scales and classes are those of the known
+    nodes, so that their features stay what they were. New nodes need the same feature columns; a label may be
+    missing.
+    """
+    whole = kind_of(given["edges"]) in WHOLE_GRAPH
+    if whole or given.get("nodes") is None or given.get("features") is not None:
+        raise InputError(
+            f"{nodes}: new nodes can join a graph that was read from an edge table and a node table with "
+            "features; train on the grown graph instead"
+        )
+    form: dict[str, Any] = {"delimiter": given.get("delimiter"), "max_bytes": max_bytes}
+    header = {"header": given["header"]} if "header" in given else {}
+    known_edges, new_edges = (read_table(file, **form, **header) for file in (given["edges"], edges))
+    known_nodes, new_nodes = (read_table(file, **form) for file in (given["nodes"], nodes))
+    named = [field.name for field in fields(Columns) if field.name in given]
+    columns = name_columns(**{name: given[name] for name in named})
+    label = columns.label or ("label" if "label" in known_nodes.columns else None)
+    # The time and the part of a node served training; a new one has neither.
+    served = [name for name in (columns.time, columns.split) if name is not None]
+    joined_nodes = pl.concat(
+        [known_nodes, _like(known_nodes, new_nodes, (label, *served, *columns.ignore), str(nodes))]
+    )
+    joined_edges = pl.concat([known_edges, _like(known_edges, new_edges, (), str(edges))])
+    made = graph_from_tables(
+        joined_edges.select(whole_if_all_are(column) for column in joined_edges.iter_columns()),
+        joined_nodes,
+        replace(columns, time=None, split=None, ignore=(*columns.ignore, *served)),
+        places=(f"{given['edges']} with {edges}", f"{given['nodes']} with {nodes}"),
+        name=before.name,
+        standardise=given.get("standardise", True),
+        drop_unknown=given.get("drop_unknown", False),
+        learn_from=known_nodes.height,
+    )
+    return made.with_features(None, sparse=is_sparse(before.x))
+
+
+def _like(known: pl.DataFrame, new: pl.DataFrame, spare: Sequence[str | None], place: str) -> pl.DataFrame:
+    """The columns of the known table; those in `spare` may be missing, others of the new one are left out."""
+    missing = next((name for name in known.columns if name not in new.columns and name not in spare), None)
+    if missing is not None:
+        raise InputError(f"{place} has no column {missing!r}, which the training table has; add it")
+    empty = pl.lit(None, pl.String)
+    return new.select(pl.col(c) if c in new.columns else empty.alias(c) for c in known.columns)

@@ -84,15 +84,19 @@ def _pages(raw: bytes, meta: Any, height: int) -> Iterator[int]:
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
-    while True:
+    while shift < 70:
         byte = raw[at]
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, at
         shift += 7
-        if shift > 63:
-            raise ValueError("a number is too long")
+    raise ValueError("a number is too long")
+
+
+def _signed(raw: bytes, at: int) -> tuple[int, int]:
+    coded, at = _varint(raw, at)
+    return (coded >> 1) ^ -(coded & 1), at
 
 
 def _value(raw: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
@@ -101,8 +105,7 @@ def _value(raw: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
     if kind == 3:
         return raw[at], at + 1
     if kind in (4, 5, 6):
-        coded, at = _varint(raw, at)
-        return (coded >> 1) ^ -(coded & 1), at
+        return _signed(raw, at)
     if kind == 7:
         return None, at + 8
     if kind == 8:
@@ -115,11 +118,10 @@ def _value(raw: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
             size, at = _varint(raw, at)
         if size > len(raw):
             raise ValueError("a list is longer than the file")
+        if inner in (1, 2):  # in a list a boolean takes a byte of its own
+            return [], at + size
         items = []
         for _ in range(size):
-            if inner in (1, 2):  # in a list a boolean takes a byte of its own
-                at += 1
-                continue
             item, at = _value(raw, at, inner, depth + 1)
             items.append(item)
         return items, at
@@ -137,11 +139,7 @@ def _struct(raw: bytes, at: int, depth: int = 0) -> tuple[dict[int, Any], int]:
         while raw[at]:
             step, kind = raw[at] >> 4, raw[at] & 15
             at += 1
-            if step:
-                number += step
-            else:
-                coded, at = _varint(raw, at)
-                number = (coded >> 1) ^ -(coded & 1)
+            number, at = (number + step, at) if step else _signed(raw, at)
             fields[number], at = _value(raw, at, kind, depth)
     except IndexError:
         raise ValueError("the file is cut") from None

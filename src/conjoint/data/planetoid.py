@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from conjoint.errors import InputError
-from conjoint.graph.graph import Graph, build_graph
+from ..errors import InputError
+from ..graph.graph import Graph, build_graph
 
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 

@@ -1,17 +1,20 @@
-"""Benchmarks that come as plain arrays or tables: Coauthor CS, ogbn-arxiv, the authors' release."""
+"""Benchmarks that come as plain arrays or tables: Coauthor CS, ogbn-arxiv, the authors' release, Cora."""
 
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
+import scipy.sparse as sp
 
-from conjoint.data.npz import read_arrays
-from conjoint.data.npz_graph import csr_from
-from conjoint.data.planetoid import CLASS_NAMES
-from conjoint.data.read_table import read_bytes
-from conjoint.errors import InputError
-from conjoint.graph.graph import Graph, build_graph
+from ..errors import InputError
+from ..graph.graph import Graph, build_graph
+from ..graph.splits import CORA_RELEASED
+from .npz import csr_from, read_arrays
+from .planetoid import CLASS_NAMES
+from .read_table import read_bytes
 
 # The .npz holds them as a pickled array, which is not opened; a test reads the same words in its bytes.
 COAUTHOR_CLASSES = [
@@ -99,10 +102,38 @@ def read_arxiv(folder: Path) -> Graph:
     )
 
 
+def read_embedded_cora() -> Graph:
+    """The Cora that ships inside the package: see embedded/PROVENANCE.txt."""
+    with (
+        as_file(files("conjoint.data") / "embedded" / "cora.npz") as path,
+        np.load(path, allow_pickle=False) as held,
+    ):
+        arrays = {key: held[key] for key in held.files}
+    words = arrays["words"]
+    starts = np.concatenate([[0], np.cumsum(arrays["words_per_paper"], dtype=np.int64)])
+    papers = len(arrays["paper_ids"])
+    x = sp.csr_matrix(
+        (np.ones(len(words), dtype=np.float32), words.astype(np.int64), starts),
+        shape=(papers, int(arrays["vocabulary_size"])),
+    )
+    source, target = arrays["citations"].astype(np.int64)
+    # The papers stand in the order of the .content file, which the authors' release cuts into ranges.
+    train, val, test = (np.arange(*CORA_RELEASED[part]) for part in ("train", "val", "test"))
+    return build_graph(
+        source,
+        target,
+        name="cora",
+        labels=arrays["subject"].astype(np.int64),
+        ids=arrays["paper_ids"].astype(np.int64),
+        class_names=arrays["subject_names"].tolist(),
+        x=x,
+        published={"released": (train, val, test)},
+        notes=["the embedded Cora (papers in the order of cora.content)"],
+    )
+
+
 def _table(path: Path, number: str = "Int64") -> npt.NDArray[Any]:
     """A gzipped table of numbers without a header."""
-    import polars as pl
-
     try:
         frame = pl.read_csv(read_bytes(path), has_header=False).cast(getattr(pl, number))
     except pl.exceptions.PolarsError as error:

@@ -1,4 +1,4 @@
-"""CSV, TSV (gzipped or not) and Parquet into a table of text, with bounds and one-line errors.
+"""CSV, TSV (gzipped or not) and Parquet, whole or piece by piece, with bounds and one-line errors.
 
 Every column comes out as text: what a column means (an id, a number, a class) is decided where it is used, so
 an id such as "007" or a number with a typo on line 90000 is never guessed away.
@@ -6,21 +6,32 @@ an id such as "007" or a number with a typo on line 90000 is never guessed away.
 
 import gzip
 import os
+import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, Any
 
-from conjoint.data.limits import ALWAYS_FINE, MAX_BYTES, MAX_RATIO
-from conjoint.data.parquet_size import unpacked_bytes
-from conjoint.errors import InputError
+import polars as pl
 
-if TYPE_CHECKING:
-    import polars as pl
+from ..errors import InputError
+from .parquet_size import unpacked_bytes
 
+# A file of more bytes than this, packed or unpacked, is not read whole. Enough for 100 million edges; far
+# below what would bring a workstation down.
+MAX_BYTES = 4 * 2**30
+# Honest tables shrink by 2 to 20 times, one-hot matrices by up to 200; a bomb by 1000.
+MAX_RATIO = 500
+# Below this, a high ratio harms nobody (a file of zeros is a legitimate file).
+ALWAYS_FINE = 64 * 2**20
+HEAD_BYTES = 1 << 20  # that tell the form of a table read in pieces
+GZIP = b"\x1f\x8b"
+PARQUET = (".parquet", ".pq")
 DELIMITERS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar", " ": "space"}
+BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 # First bytes of files that are no text, whatever their name says.
 _MAGIC = {
@@ -31,41 +42,55 @@ _MAGIC = {
     b"\x80": "a pickle, which can run code and is never opened",
     b"\xff\xfe": "UTF-16 text (save it as UTF-8)",
     b"\xfe\xff": "UTF-16 text (save it as UTF-8)",
-    b"\x1f\x8b": "gzipped twice",
+    GZIP: "gzipped twice",
 }
 
 
 def read_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> bytes:
     """The file's bytes, unzipped if it is gzipped (by content, not by name), within bounds."""
     file = Path(path)
+    with _readable(file) as size:
+        if size > max_bytes:
+            raise InputError(f"{file} has {size:,} bytes, more than the limit of {max_bytes:,}")
+        raw = file.read_bytes()
+    if raw[:2] != GZIP:
+        return raw
+    out = BytesIO()
+    _unzip(file, out, min(max_bytes, max(ALWAYS_FINE, MAX_RATIO * len(raw))))
+    return out.getvalue()
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[int]:
+    """The size of a file that is there and not empty; one line if it cannot be read."""
     try:
         size = file.stat().st_size
         if not file.is_file():
             raise InputError(f"{file} is not a file; name the table itself")
-        if size > max_bytes:
-            raise InputError(f"{file} has {size:,} bytes, more than the limit of {max_bytes:,}")
-        raw = file.read_bytes()
+        if not size:
+            raise InputError(f"{file} is empty")
+        yield size
     except FileNotFoundError:
         raise InputError(f"{file} does not exist; check the path") from None
     except OSError as error:
         raise InputError(f"{file} cannot be read ({error.strerror})") from None
-    if not raw:
-        raise InputError(f"{file} is empty")
-    return _unzip(raw, file, max_bytes) if raw[:2] == b"\x1f\x8b" else raw
 
 
-def _unzip(raw: bytes, file: Path, max_bytes: int) -> bytes:
-    bound = min(max_bytes, max(ALWAYS_FINE, MAX_RATIO * len(raw)))
+def _unzip(file: Path, out: IO[bytes], bound: int) -> None:
+    """What a gzip file holds into the stream `out`, up to `bound` bytes."""
+    total = 0
     try:
-        with gzip.open(BytesIO(raw)) as stream:
-            out = stream.read(bound + 1)
-    except (OSError, EOFError, zlib.error) as error:
+        with gzip.open(file) as stream:
+            while piece := stream.read(HEAD_BYTES):
+                total += len(piece)
+                if total > bound:
+                    said = f"swells from {file.stat().st_size:,} to more than {bound:,} bytes; not unpacked"
+                    raise InputError(f"{file} {said}")
+                out.write(piece)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{file} is not a whole gzip file ({error}); fetch or pack it again") from None
-    if len(out) > bound:
-        raise InputError(f"{file} swells from {len(raw):,} to more than {bound:,} bytes; not unpacked")
-    if not out:
+    if not total:
         raise InputError(f"{file} is empty once unzipped")
-    return out
 
 
 def read_table(
@@ -74,14 +99,30 @@ def read_table(
     delimiter: str | None = None,
     header: bool | None = True,
     max_bytes: int = MAX_BYTES,
-) -> "pl.DataFrame":
+) -> pl.DataFrame:
     """A table of text columns. ``header=None``: there is one unless the first line is all numbers."""
-    import polars as pl
-
     file = Path(path)
-    if file.suffix.lower() in (".parquet", ".pq"):
+    if file.suffix.lower() in PARQUET:
         return _read_parquet(file, max_bytes)
     raw = _text(read_bytes(file, max_bytes), file)
+    form, width = _form(raw, file, delimiter, header)
+    _refuse_blow_up(width, raw, file)
+    try:
+        frame = pl.read_csv(raw, **form)
+    except BROKEN as error:
+        separator = form["separator"]
+        raise InputError(
+            f"{file} is not a {DELIMITERS.get(separator, separator)}-separated table: "
+            f"{_where(raw, separator, error)}"
+        ) from None
+    _refuse_narrow(frame.columns, file, form["separator"])
+    if frame.height == 0:
+        raise InputError(f"{file} has a header but no rows")
+    return frame.rename(_stripped(frame.columns))
+
+
+def _form(raw: bytes, file: Path, delimiter: str | None, header: bool | None) -> tuple[dict[str, Any], int]:
+    """How polars shall read the text, and how many cells its first line has."""
     comment = "#" if raw.startswith(b"#") else None
     first = _first_line(raw, comment)
     separator = delimiter or _sniff(first, file)
@@ -90,33 +131,80 @@ def read_table(
     cells = first.split(separator)
     if header is None:
         header = not all(_is_number(cell) for cell in cells)
-    _refuse_blow_up(len(cells), raw, file)
+    form = {"separator": separator, "has_header": header, "comment_prefix": comment}
+    return {**form, "infer_schema": False, "glob": False}, len(cells)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A table of any size, read a piece at a time. Text stays text; Parquet keeps its numbers as they are."""
+
+    table: pl.LazyFrame
+    names: list[str]
+    place: str
+
+    def read(self, columns: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
+        """The named columns, so many rows at a time, in the order of the file."""
+        try:
+            chosen = self.table.select(list(dict.fromkeys(columns)))
+            yield from chosen.collect_batches(chunk_size=rows, maintain_order=True)
+        except BROKEN as error:
+            raise InputError(f"{self.place} is not a whole table ({_first(error)})") from None
+
+
+def open_table(
+    path: str | os.PathLike[str],
+    scratch: Path,
+    *,
+    delimiter: str | None = None,
+    header: bool | None = True,
+) -> Pieces:
+    """What `read_table` would give, to be read in pieces. A gzipped table is unpacked into `scratch`."""
+    file = plain = Path(path)
+    with _readable(file) as size:
+        head = _head(file)
+    form: dict[str, Any] = {}
+    if file.suffix.lower() not in PARQUET:
+        if head[:2] == GZIP:
+            with tempfile.NamedTemporaryFile(dir=scratch, delete=False) as out:
+                _unzip(file, out, max(ALWAYS_FINE, MAX_RATIO * size))
+            plain = Path(out.name)
+        form, _ = _form(_text(_head(plain), file), file, delimiter, header)
     try:
-        frame = pl.read_csv(
-            raw,
-            separator=separator,
-            has_header=header,
-            infer_schema=False,
-            comment_prefix=comment,
-            glob=False,
-        )
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise InputError(
-            f"{file} is not a {DELIMITERS.get(separator, separator)}-separated table: "
-            f"{_where(raw, separator, error)}"
-        ) from None
-    frame = frame.rename({c: c.strip() for c in frame.columns}) if _strip_is_safe(frame.columns) else frame
-    if frame.width < 2:
+        table = pl.scan_csv(plain, **form) if form else pl.scan_parquet(plain, glob=False)
+        schema = table.collect_schema()
+    except BROKEN as error:
+        raise InputError(f"{file} is not a whole table ({_first(error)})") from None
+    _refuse_nested(schema, file)
+    _refuse_narrow(list(schema), file, form.get("separator", ""))
+    names = _stripped(list(schema)) if form else {name: name for name in schema}
+    return Pieces(table.rename(names), list(names.values()), str(file))
+
+
+def _head(file: Path) -> bytes:
+    with open(file, "rb") as stream:
+        return stream.read(HEAD_BYTES)
+
+
+def _refuse_narrow(columns: list[str], file: Path, separator: str) -> None:
+    if len(columns) < 2:
         named = DELIMITERS.get(separator, repr(separator))
         raise InputError(f"{file} has one column only when split at each {named}; name the right delimiter")
-    if frame.height == 0:
-        raise InputError(f"{file} has a header but no rows")
-    return frame
 
 
-def _read_parquet(file: Path, max_bytes: int) -> "pl.DataFrame":
-    import polars as pl
+def _refuse_nested(schema: pl.Schema, file: Path) -> None:
+    nested = next((name for name, kind in schema.items() if kind.is_nested()), None)
+    if nested is not None:
+        raise InputError(f"{file}: column {nested!r} holds lists or records; give one column per number")
 
+
+def _stripped(columns: list[str]) -> dict[str, str]:
+    """New names of the columns: without white space around them, where they still differ then."""
+    plain = {name: name.strip() for name in columns}
+    return plain if len(set(plain.values())) == len(columns) else {name: name for name in columns}
+
+
+def _read_parquet(file: Path, max_bytes: int) -> pl.DataFrame:
     raw = read_bytes(file, max_bytes)
     try:
         size = unpacked_bytes(raw)
@@ -129,16 +217,12 @@ def _read_parquet(file: Path, max_bytes: int) -> "pl.DataFrame":
         # A column of one repeated value costs nothing on disk, and 8 bytes a row or more here.
         if height * len(columns) * 8 > max_bytes:
             raise InputError(f"{file} states {height:,} rows of {len(columns)} columns; more than the limit")
-        nested = [name for name, kind in columns.items() if kind.is_nested()]
-        if nested:
-            raise InputError(
-                f"{file}: column {nested[0]!r} holds lists or records; give one column per number"
-            )
+        _refuse_nested(columns, file)
         with _without_panics():
             frame = lazy.collect().select(pl.all().cast(pl.String))
     except InputError:
         raise
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+    except (*BROKEN, ValueError) as error:
         raise InputError(f"{file} is not a whole Parquet file ({_first(error)})") from None
     if frame.height == 0 or frame.width < 2:
         raise InputError(f"{file} has {frame.height} rows of {frame.width} columns; too few for a graph")
@@ -203,10 +287,6 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _strip_is_safe(columns: list[str]) -> bool:
-    return len({c.strip() for c in columns}) == len(columns)
 
 
 def _where(raw: bytes, separator: str, error: BaseException) -> str:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-from ..lock import locked
+from ..storage import locked
 from .rows import Row, RunSpec, append_row, cut_torn_lines, read_rows
 
 Execute = Callable[[RunSpec, str | None], Row]

@@ -269,7 +269,7 @@ def tidy_edges(
         weight = None if weight is None else weight[keep]
     key = source.astype(np.int64) * num_nodes
     key += target
-    one_way, value = _merge(key, weight, np.add)
+    one_way, value = merge(key, weight, np.add)
     repeated = len(key) - len(one_way)
     del key  # with many edges every array counts: 80 MB for 10 million
     if repeated:
@@ -279,7 +279,7 @@ def tidy_edges(
     doubled = np.concatenate([one_way, ends[1] * num_nodes + ends[0]])
     directed = len(one_way)
     del ends, one_way
-    both, value = _merge(doubled, None if value is None else np.concatenate([value, value]), np.maximum)
+    both, value = merge(doubled, None if value is None else np.concatenate([value, value]), np.maximum)
     del doubled
     if len(both) != directed:
         notes.append(f"made undirected: {count(len(both) // 2, 'edge')} became {len(both)} entries")
@@ -287,8 +287,8 @@ def tidy_edges(
     return torch.from_numpy(_unpack(both, num_nodes)), weights
 
 
-def _merge(key: Array, value: Array | None, join: np.ufunc) -> tuple[Array, Array | None]:
-    """Sorted unique keys, values of equal keys joined. Without values ``key`` itself is sorted in place."""
+def merge(key: Array, value: Array | None, join: np.ufunc) -> tuple[Array, Array | None]:
+    """Sorted unique keys, values of equal keys joined in order. Without values ``key`` is sorted in place."""
     if value is None:
         key.sort()
         return key[_first_of_each(key)], None

@@ -22,6 +22,7 @@ from .splits import Split, build_split, named_split
 
 Array = npt.NDArray[Any]
 Made = TypeVar("Made")
+PIECE = 1 << 20  # numbers of a mapped array taken at a time
 MAY_OVERLAP = ("released", "public")  # the authors' release shares nodes between validation and test
 
 
@@ -91,10 +92,11 @@ class Graph:
         """[2, entries], in memory."""
         if isinstance(self.edges, Tensor):
             return self.edges
-        col = np.asarray(self.col, dtype=np.int64)
+        rowptr, mapped = self.edges
+        col = np.asarray(mapped, dtype=np.int64)
         if col.size and not 0 <= col.min() <= col.max() < self.num_nodes:
             raise InputError(f"{self.folder}/col.npy: an edge to a node that is not there; ingest it again")
-        made = torch.from_numpy(np.stack([np.repeat(np.arange(self.num_nodes), self.degree), col]))
+        made = torch.from_numpy(np.stack([np.repeat(np.arange(self.num_nodes), np.diff(rowptr)), col]))
         self.release()
         return made
 
@@ -107,10 +109,10 @@ class Graph:
     @cached_property
     def csr(self) -> tuple[Array, Array]:
         """(rowptr, col) without self-loops, for batches: the graph must be undirected and simple."""
-        if isinstance(self.edges, tuple):
-            return self.edges
         if self.edge_weight is not None:
             raise InputError("edge_weight: batches do not take edge weights; train on the full graph")
+        if isinstance(self.edges, tuple):
+            return self.edges
         nodes = self.num_nodes
         adj = adjacency(self.edges.cpu(), nodes, self_loops=False)
         key = adj.row * nodes + adj.col
@@ -201,7 +203,17 @@ class Graph:
             add("size", np.array(x.shape))
             for name, part in (("crow", x.crow_indices()), ("col", x.col_indices()), ("values", x.values())):
                 add(name, part.numpy())
-        add("edge_index", self.edge_index.cpu().numpy())
+        if isinstance(self.edges, Tensor):
+            add("edge_index", self.edges.cpu().numpy())
+        else:  # the same bytes piece by piece, since 16 for each entry may be more than there is memory
+            rowptr, col = self.edges
+            digest.update(f"edge_index {np.dtype(np.int64).str} {(2, len(col))}\n".encode())
+            for start in range(0, self.num_nodes, PIECE):
+                degree = np.diff(rowptr[start : start + PIECE + 1])
+                digest.update(np.repeat(np.arange(start, start + len(degree)), degree).data)
+            for start in range(0, len(col), PIECE):
+                digest.update(col[start : start + PIECE].astype(np.int64).data)
+                self.release()
         if self.edge_weight is not None:
             add("edge_weight", self.edge_weight.cpu().numpy())
         add("y", self.y.cpu().numpy())

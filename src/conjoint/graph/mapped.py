@@ -1,6 +1,7 @@
 """Plain .npy files: written piece by piece, read through a memory map whose pages can be given back."""
 
 import hashlib
+import math
 import mmap
 import os
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from ..errors import InputError, StorageError
 
 Array = npt.NDArray[Any]
 WINDOW_BYTES = 256 << 20
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 class NpyWriter:
@@ -25,13 +27,17 @@ class NpyWriter:
         self.rows = 0
         self._file: IO[bytes] = open(path, "wb")  # noqa: SIM115 (closed by __exit__)
         self._digest = hashlib.sha256()
-        self._header()
+        _write_header(self._file, self.dtype, self.shape)
 
     def append(self, values: Array) -> None:
         values = np.ascontiguousarray(values, dtype=self.dtype)
         self._file.write(values.data)
         self._digest.update(values.data)
         self.rows += len(values)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.rows,) if self.columns is None else (self.rows, self.columns)
 
     @property
     def sha256(self) -> str:
@@ -46,24 +52,27 @@ class NpyWriter:
     ) -> None:
         if kind is None:
             self._file.seek(0)
-            self._header()
+            _write_header(self._file, self.dtype, self.shape)
         self._file.close()
 
-    def _header(self) -> None:
-        shape = (self.rows,) if self.columns is None else (self.rows, self.columns)
-        described = {"descr": self.dtype.str, "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(self._file, described)
+
+def _write_header(file: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    described = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, described)
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """NumPy parses the header as Python text, so a damaged one fails in many ways."""
+def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Shape, type and length of an .npy file's header; ValueError if it is damaged."""
+    version = np.lib.format.read_magic(file)
+    if version not in _HEADERS:
+        raise ValueError(f"array format {version} is not supported")
     try:
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file, max_header_size=1024)
-    except Exception as error:
+        shape, _, dtype = _HEADERS[version](file)
+    except Exception as error:  # NumPy parses the header as Python text: a damaged one fails in many ways
         raise ValueError(f"its header cannot be read: {type(error).__name__}") from None
     if any(size < 0 for size in shape):
         raise ValueError(f"its header states shape {shape}")
-    return shape, dtype
+    return shape, dtype, file.tell()
 
 
 class Mapped:
@@ -72,12 +81,8 @@ class Mapped:
     def __init__(self, path: Path, writable: bool = False) -> None:
         try:
             with open(path, "r+b" if writable else "rb") as file:
-                version = np.lib.format.read_magic(file)
-                if version != (1, 0):
-                    raise ValueError(f"version {version}")
-                shape, dtype = _header(file)
-                start = file.tell()
-                if dtype.hasobject or path.stat().st_size != start + dtype.itemsize * int(np.prod(shape)):
+                shape, dtype, start = read_header(file)
+                if dtype.hasobject or path.stat().st_size != start + dtype.itemsize * math.prod(shape):
                     raise ValueError("its size does not fit its header")
                 access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
                 self._map = mmap.mmap(file.fileno(), 0, access=access)
@@ -86,7 +91,7 @@ class Mapped:
             raise InputError(f"{path}: cannot read it ({said}); ingest the graph again") from None
         except ValueError as error:
             raise InputError(f"{path}: truncated or damaged ({error}); ingest the graph again") from None
-        count = int(np.prod(shape))
+        count = math.prod(shape)
         self.values: Array = np.frombuffer(self._map, dtype, count, offset=start).reshape(shape)
 
     def release(self) -> None:
@@ -116,9 +121,8 @@ def gather(values: Array, index: Array, release: Callable[[], None], window: int
 def create(path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Mapped:
     """A new array of zeros in a file, mapped for writing. The file takes its room on the disk at once."""
     with open(path, "wb") as file:
-        described = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, described)
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        _write_header(file, np.dtype(dtype), shape)
+        size = math.prod(shape) * np.dtype(dtype).itemsize
         try:
             if size:
                 # Reserved, because a full disk under a memory map ends the process instead of raising.

@@ -12,7 +12,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from ..data.tables import defused, written_whole
+from ..data.write import defused, written_whole
 from ..errors import InputError
 from ..graph.graph import Graph, as_graph
 from ..graph.splits import Split

@@ -26,10 +26,10 @@ from ..data.npz import read_array
 from ..errors import InputError
 from ..graph.graph import Graph, as_graph
 from ..graph.splits import Split
-from ..lock import locked
 from ..nn.model import NodeModel
 from ..storage import (
     append_line,
+    locked,
     read_file,
     read_text,
     remove_leftovers,

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from conjoint.data import load_graph, write_graph, write_table
-from conjoint.data.tables import written_whole
+from conjoint.data.write import written_whole
 from conjoint.errors import InputError
 
 

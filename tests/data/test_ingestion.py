@@ -1,22 +1,22 @@
 """Tables into a graph folder: the same graph as in memory, complete or absent."""
 
-import json
+import gzip
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 import torch
 
-from conjoint.data import read_graph
+from conjoint.data import ingest, ingestion, read_graph
 from conjoint.errors import InputError, StorageError
 from conjoint.graph.folder import is_graph_folder, open_folder
-from conjoint.graph.manifest import MANIFEST
-from conjoint.store import ingest, nodes
+from golden.commands import RUNS
 from own_files import write_own_files
 
 
@@ -40,7 +40,7 @@ def test_the_graph_is_the_one_that_the_reader_of_small_files_gives(folder: Path)
 def test_other_formats_and_small_pieces_give_the_same_bits(
     folder: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nodes, "CELLS", 1)  # as few rows at a time as it goes
+    monkeypatch.setattr(ingestion, "CELLS", 1)  # as few rows at a time as it goes
     for name in ("edges", "nodes"):
         frame = pl.read_csv(folder / f"{name}.csv", infer_schema_length=None)
         if kind == "parquet":
@@ -66,11 +66,99 @@ def test_numbers_as_ids_parts_and_constant_columns(tmp_path: Path) -> None:
     assert any("1 self-loop" in note for note in made.notes)
 
 
+LABEL: dict[str, Any] = {"label": "team"}
+TEXT: dict[str, Any] = {**LABEL, "text": "bio", "ignore": ["born", "use", "year"]}
+SAME: dict[str, dict[str, Any]] = {
+    "text": TEXT,
+    "categories": {**LABEL, "categorical": ["unit", "year"], "ignore": ["bio", "born", "use"]},
+    "guessed categories": {**LABEL, "ignore": ["bio", "born", "use", "year"]},
+    "two texts": {**LABEL, "text": ["bio", "unit"], "ignore": ["born", "use"]},
+    "weights, times and parts": {
+        **LABEL,
+        "text": "bio",
+        "weight": "strength",
+        "time": "year",
+        "split": "use",
+    },
+    "as they are": {**TEXT, "standardise": False},
+    "made from edges": {**LABEL, "features": "degree:8"},
+    "spectral": {**LABEL, "features": "spectral:4", "weight": "strength"},
+}
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize("case", SAME)
+def test_a_folder_and_the_tables_have_one_fingerprint(tmp_path: Path, case: str, kind: str) -> None:
+    tables = {}
+    for name in ("edges", "nodes"):
+        tables[name] = tmp_path / f"{name}.{kind}"
+        text = (RUNS / f"{name}.csv").read_bytes()
+        if kind == "parquet":
+            pl.read_csv(text, infer_schema=False).write_parquet(tables[name])
+        else:
+            tables[name].write_bytes(gzip.compress(text) if kind == "csv.gz" else text)
+    read = read_graph(tables["edges"], tables["nodes"], **SAME[case])
+    ingest(tables["edges"], tables["nodes"], tmp_path / "graph", **SAME[case])
+    stored = open_folder(tmp_path / "graph")
+    assert stored.fingerprint == stored.changed().fingerprint == read.fingerprint
+    assert torch.equal(stored.edge_index, read.edge_index) and stored.x.layout == read.x.layout
+    assert stored.feature_names == read.feature_names
+    for name in ("edge_weight", "node_time"):
+        one, other = getattr(stored, name), getattr(read, name)
+        assert (one is None) == (other is None) and (one is None or bool((one == other).all()))
+    assert stored.published.keys() == read.published.keys()
+    for one, other in zip(stored.published.get("given", ()), read.published.get("given", ()), strict=True):
+        assert np.array_equal(one, other)
+    left = {path.suffix for path in (tmp_path / "graph").iterdir()}
+    assert left == {".npy", ".json"}  # nothing that was unpacked or spilled
+
+
+def test_numbers_that_are_packed_give_the_same_folder(folder: Path, tmp_path: Path) -> None:
+    for name in ("edges", "nodes"):
+        (tmp_path / f"{name}.csv.gz").write_bytes(gzip.compress((folder / f"{name}.csv").read_bytes()))
+    made = ingest(tmp_path / "edges.csv.gz", tmp_path / "nodes.csv.gz", tmp_path / "g", label="topic")
+    assert made.fingerprint == open_folder(folder / "graph").fingerprint
+
+
+def test_edges_alone_and_whole_graphs(tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text("# two columns\n5 6\n6 9\n9 07\n")
+    ingest(tmp_path / "e.txt", None, tmp_path / "alone", features="degree:3")
+    read = read_graph(tmp_path / "e.txt", features="degree:3")
+    assert open_folder(tmp_path / "alone").fingerprint == read.fingerprint
+    np.savez(
+        tmp_path / "g.npz", edges=[[0, 1], [1, 2]], x=np.eye(3), y=[0, 1, -1], train=[0], val=[1], test=[]
+    )
+    ingest(tmp_path / "g.npz", None, tmp_path / "npz")
+    assert open_folder(tmp_path / "npz").fingerprint == read_graph(tmp_path / "g.npz").fingerprint
+    with pytest.raises(InputError, match="label= and id= name columns of a node table"):
+        ingest(tmp_path / "e.txt", None, tmp_path / "no", label="topic")
+    with pytest.raises(InputError, match="sparse= is no argument here"):
+        ingest(tmp_path / "e.txt", None, tmp_path / "no", sparse=True)
+
+
+def test_a_table_with_text_that_is_too_large_to_be_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("s,t\n1,2\n")
+    (tmp_path / "n.csv").write_text("id,f\n1,0.5\n2,x\n")
+    with pytest.raises(
+        InputError, match=r"n\.csv row 2, column 'f': 'x' is no finite number; text .* ignore"
+    ):
+        ingest(tmp_path / "e.csv", tmp_path / "n.csv", tmp_path / "g", max_bytes=10)
+    with pytest.raises(InputError, match=r"n\.csv column 'f' is no finite number"):
+        ingest(tmp_path / "e.csv", tmp_path / "n.csv", tmp_path / "g", text="f", max_bytes=10)
+
+
+def test_batches_refuse_the_weights_of_a_folder(tmp_path: Path) -> None:
+    ingest(RUNS / "edges.csv", RUNS / "nodes.csv", tmp_path / "g", weight="strength", **TEXT)
+    with pytest.raises(InputError, match="batches do not take edge weights"):
+        _ = open_folder(tmp_path / "g").csr
+
+
 @pytest.mark.parametrize(
     ("edges", "table", "said"),
     [
         ("s,t\n1,9\n", "id,f\n1,0.5\n2,1\n", r"row 1, column 't': id 9 is not in .*--drop-unknown"),
-        ("s,t\n1,2\n", "id,f\n1,0.5\n2,x\n", r"row 2, column 'f': 'x' is no finite number"),
+        ("s,t\n1,2\n", "id,f\n1,0.5\n2,inf\n", r"row 2, column 'f': 'inf' is no finite number"),
+        ("s,t\n1,2\n", "id,f\n1,0.5\n2,\n", r"row 2, column 'f': no value is no finite number"),
         ("s,t\n1,2\n", "id,f\n1,0.5\n1,1\n", "stands in row 1 and again in row 2"),
         ("s,t\n1,1\n", "id,f\n1,0.5\n2,1\n", "no edges between different nodes"),
         ("s,t\n1,2\n", "id,f\n1,3\n2,3\n", "constant"),
@@ -94,7 +182,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, folder: Path, monkeypatch: p
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("conjoint.store.edges._distribute", full)
+    monkeypatch.setattr("conjoint.data.edge_sort._distribute", full)
     with pytest.raises(StorageError, match=r"no space left on device.*nothing was kept"):
         ingest(folder / "edges.csv", folder / "nodes.csv", tmp_path / "g", label="topic")
     assert list(tmp_path.iterdir()) == []
@@ -103,7 +191,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, folder: Path, monkeypatch: p
 def test_a_killed_process_leaves_nothing_that_looks_complete(tmp_path: Path, folder: Path) -> None:
     """It dies at the worst moment, right after the manifest; the next attempt clears up after it."""
     script = (
-        "import os, signal, conjoint.store.build as i\n"
+        "import os, signal, conjoint.data.ingestion as i\n"
         "i.os.fsync = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"i.ingest({str(folder / 'edges.csv')!r}, {str(folder / 'nodes.csv')!r}, "
         f"{str(tmp_path / 'g')!r}, label='topic')\n"
@@ -113,43 +201,3 @@ def test_a_killed_process_leaves_nothing_that_looks_complete(tmp_path: Path, fol
     assert not (tmp_path / "g").exists() and len(list(tmp_path.iterdir())) == 1
     ingest(folder / "edges.csv", folder / "nodes.csv", tmp_path / "g", label="topic")
     assert [path.name for path in tmp_path.iterdir()] == ["g"] and is_graph_folder(tmp_path / "g")
-
-
-def damaged(folder: Path, to: Path) -> Path:
-    to.mkdir()
-    for path in (folder / "graph").iterdir():
-        (to / path.name).write_bytes(path.read_bytes())
-    return to
-
-
-@pytest.mark.parametrize("name", ["x", "col", "rowptr", "y", "ids"])
-def test_a_truncated_array_is_told_by_name(tmp_path: Path, folder: Path, name: str) -> None:
-    graph = damaged(folder, tmp_path / "g")
-    file = graph / f"{name}.npy"
-    file.write_bytes(file.read_bytes()[:-2])
-    with pytest.raises(InputError, match=rf"{name}\.npy: .*manifest says.*truncated"):
-        open_folder(graph)
-
-
-def test_a_strange_manifest_is_refused(tmp_path: Path, folder: Path) -> None:
-    graph = damaged(folder, tmp_path / "g")
-    content = json.loads((graph / MANIFEST).read_text())
-    wrong = [
-        {"nodes": "many"},
-        {"nodes": 61},
-        {"format": 2},
-        {"arrays": {}},
-        {"surplus": 1},
-        {"arrays": {**content["arrays"], "col": {"dtype": "<f4", "shape": [80], "bytes": 1, "sha256": ""}}},
-    ]
-    for change in wrong:
-        (graph / MANIFEST).write_text(json.dumps(content | change))
-        with pytest.raises(InputError, match=r"manifest\.json"):
-            open_folder(graph)
-    for text in ("[]", "{", "null"):
-        (graph / MANIFEST).write_text(text)
-        with pytest.raises(InputError, match=r"manifest\.json"):
-            open_folder(graph)
-    (graph / MANIFEST).unlink()
-    with pytest.raises(InputError, match="no complete graph folder"):
-        open_folder(graph)
