@@ -21,7 +21,7 @@ from ..selection.learner import Trained, split_of
 from ..selection.setting import Setting
 from ..training import Fitted, Run, load_run, resume_run
 from ..training.config import batch_config_from, config_to
-from ..training.new_nodes import predict_new_nodes
+from ..training.predictions import predict_new_nodes
 from .arguments import check_kinds
 from .output import clean, say
 from .plan import Plan

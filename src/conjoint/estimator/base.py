@@ -26,6 +26,7 @@ from ..nn.new_nodes import with_new_nodes
 from ..selection.learner import Learned, Trained, learn
 from ..selection.setting import make_setting
 from ..training import embed, fit, predict_proba
+from ..training.predictions import as_trained
 from ..training.seeding import own_randomness
 from ..training.steps import part_of, whole_graph
 from .attention import AttentionTable, attention_table
@@ -123,9 +124,7 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.choice_ = None if learned.choice is None else replace(learned.choice, fitted={})
         self.embedding_ = learned.embedding
         self._n_features_out = self.embedding_.shape[1]
-        # What "auto" meant in training: a new node's features must not change how the others are read.
-        divided = "always" if learned.graph.normalises(fitted.config.row_normalise) else "never"
-        self._config, self._setting = replace(fitted.config, row_normalise=divided), learned.setting
+        self._config, self._setting = as_trained(fitted.config, learned.graph), learned.setting
         self._graph = graph.changed()  # without what training derived from it
         self._keys = row_keys(as_array(graph.x))
         self._of_training_nodes = Answers(learned.best.probabilities, self.embedding_)
