@@ -18,10 +18,10 @@ from ..selection.setting import Setting
 from ..storage import write_atomically
 from ..training import Ranks, Run, config_to, connected, resume_run, start_run
 from ..training.batch_steps import check_batches
+from ..training.batches import metis_bytes
 from ..training.config import batch_config_from
 from ..training.memory import USABLE, available_memory
 from ..training.ranks import DEFAULT_TIMEOUT, launched, own_device, restarted
-from ..training.sampling import metis_bytes
 from .opening import check_graph, device_named, graph_of, plan_of_run, seed_folders
 from .output import clean, progress, say, share
 from .plan import Plan, plan_from

@@ -15,6 +15,7 @@ from sklearn.utils import check_consistent_length
 from ..errors import InputError
 from ..graph.graph import Graph
 from ..graph.smoothing import smoothed_features
+from ..training.config import check_whole
 from .base import OF_TRAINING, Answers, GraphEstimator
 from .labels import Codes, encode, labelled
 
@@ -91,30 +92,21 @@ def first_clusters(graph: Graph, count: Any, hops: int, row_normalise: str, seed
     one node.
     """
     nodes = graph.num_nodes
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= nodes:
-        raise InputError(
-            f"n_clusters={count!r} with n_samples={nodes}: give a whole number from 1 to the rows of X"
-        )
+    check_whole(
+        "n_clusters", count, 1, nodes, f"n_samples={nodes}, so give a whole number from 1 to the rows of X"
+    )
     x = graph.inputs(row_normalise, torch.empty(0))
     smooth = smoothed_features(x, graph.edge_index, nodes, hops=int(hops), seed=seed).numpy()
-    return _surer_part(*_k_means(smooth, int(count), seed))
-
-
-def _k_means(
-    vectors: npt.NDArray[np.float32], count: int, seed: int
-) -> tuple[Codes, npt.NDArray[np.float32]]:
-    """(cluster of each row, how much farther the next centre is than its own)."""
-    search = KMeans(count, n_init=10, random_state=seed)
     with warnings.catch_warnings():
         # Fewer distinct rows than clusters: the clusters without members are dropped below.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = search.fit(vectors)
-    near = np.sort(fitted.transform(vectors), axis=1)
+        fitted = KMeans(int(count), n_init=10, random_state=seed).fit(smooth)
+    near = np.sort(fitted.transform(smooth), axis=1)
     margin = near[:, 1] - near[:, 0] if count > 1 else -near[:, 0]
-    return fitted.labels_.astype(np.int64), margin
+    return _surer_part(fitted.labels_, margin)
 
 
-def _surer_part(clusters: Codes, margin: npt.NDArray[np.float32]) -> Codes:
+def _surer_part(clusters: npt.NDArray[Any], margin: npt.NDArray[np.float32]) -> Codes:
     codes = np.full(len(clusters), -1, dtype=np.int64)
     for code, cluster in enumerate(np.unique(clusters)):  # equal rows may fill fewer clusters than asked for
         members = np.flatnonzero(clusters == cluster)

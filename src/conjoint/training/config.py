@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
+import numpy as np
 import tomli_w
 
 from ..errors import InputError
@@ -27,6 +28,18 @@ BATCH_KINDS = ("clusters", "neighbours")
 BATCH_SIZES = {"clusters": 32_768, "neighbours": 1024}
 
 
+def is_whole(value: Any, least: int, most: int = LARGEST) -> bool:
+    """Whether it is a whole number in these bounds; NumPy's count, true and false do not."""
+    return (
+        isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value <= most)
+    )
+
+
+def check_whole(name: str, value: Any, least: int, most: int = LARGEST, remedy: str = "") -> None:
+    if not is_whole(value, least, most):
+        raise InputError(f"{name}={value!r}: {remedy or f'give a whole number, {least} or more'}")
+
+
 def _setting(default: Any, allowed: Callable[[Any], bool], remedy: str) -> Any:
     """A field that is checked by `_check`. One whose default is None may be left out."""
     return field(default=default, metadata={"allowed": allowed, "remedy": remedy})
@@ -34,7 +47,7 @@ def _setting(default: Any, allowed: Callable[[Any], bool], remedy: str) -> Any:
 
 def _whole(default: int, least: int, remedy: str = "") -> Any:
     remedy = remedy or f"give a whole number, {least} or more"
-    return _setting(default, lambda value: type(value) is int and least <= value <= LARGEST, remedy)
+    return _setting(default, lambda value: type(value) is int and is_whole(value, least), remedy)
 
 
 def _number(default: float | None, remedy: str, inside: Callable[[float], bool] = lambda v: v >= 0) -> Any:

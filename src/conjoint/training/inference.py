@@ -24,7 +24,7 @@ from ..nn.attention import Structure
 from ..nn.cat import CAT
 from ..nn.interventions import LowRank
 from ..nn.model import NodeModel
-from .sampling import ALL, Places, draw, neighbourhood
+from .batches import ALL, Places, draw, neighbourhood
 
 Array = npt.NDArray[Any]
 PIECE_ENTRIES = 1 << 19

@@ -20,14 +20,13 @@ import torch
 from torch import Tensor
 
 from .. import kernels
-from ..errors import InputError
 from ..graph.graph import Graph
 from ..graph.sparse import is_sparse, stored
 from ..nn.model import NodeModel
 from ..nn.random_propagation import RandomPropagation
 from ..nn.zoo import build, settings_of
-from .config import BATCH_KINDS, BatchConfig, Consistency
-from .sampling import metis_bytes
+from .batches import metis_bytes
+from .config import BATCH_KINDS, BatchConfig, Consistency, check_whole
 from .steps import FIELD_PAYS_BELOW
 
 FLOAT, INDEX = 4, 8  # bytes
@@ -133,8 +132,8 @@ def describe(
     of the consistency term.
     """
     for name, value in (("edges", edges), ("nonzeros", nonzeros)):
-        if value is not None and value < 0:
-            raise InputError(f"{name}={value}: give a whole number, 0 or more")
+        if value is not None:
+            check_whole(name, value, 0)
     made, chosen = _unbuilt(model, nodes, features, classes, settings or {})
     network = Network.of(made, chosen, classes)
     memory = None
