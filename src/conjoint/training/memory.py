@@ -128,6 +128,8 @@ def describe(
 ) -> dict[str, Any]:
     """Parameter counts, and with `edges` (undirected) the predicted memory of training, in bytes.
 
+    With it comes that of training in batches, by their kind, for models that can be trained so.
+
     `nonzeros` is the number of stored features where they are sparse; None: they are dense. `passes` is that
     of the consistency term.
     """
@@ -135,11 +137,13 @@ def describe(
         if value is not None:
             check_whole(name, value, 0)
     made, chosen = _unbuilt(model, nodes, features, classes, settings or {})
-    network = Network.of(made, chosen, classes)
-    memory = None
+    network, memory = Network.of(made, chosen, classes), None
     if edges is not None:
-        sizes = Sizes(nodes, 2 * edges + nodes, _stored(nodes, features, nonzeros))
-        memory = training_memory(sizes, network, passes)
+        full = Sizes(nodes, 2 * edges + nodes, _stored(nodes, features, nonzeros))
+        cut = Sizes(nodes, 2 * edges, nodes * features)
+        kinds = () if made.reach is None else BATCH_KINDS
+        batches = {kind: batch_memory(BatchConfig(kind=kind), cut, network) for kind in kinds}
+        memory = training_memory(full, network, passes) | {"batches": batches}
     return {
         "model": model,
         "nodes": nodes,
@@ -151,17 +155,6 @@ def describe(
         "parameter_groups": parameter_groups(made),
         "memory": memory,
     }
-
-
-def describe_batches(
-    model: str, *, nodes: int, edges: int, features: int, classes: int, settings: Mapping[str, Any]
-) -> dict[str, int]:
-    """Bytes that training takes by kind of batch, sizes as `BatchConfig` has them; none for some models."""
-    made, chosen = _unbuilt(model, nodes, features, classes, settings)
-    if made.reach is None:
-        return {}
-    network, sizes = Network.of(made, chosen, classes), Sizes(nodes, 2 * edges, nodes * features)
-    return {kind: batch_memory(BatchConfig(kind=kind), sizes, network) for kind in BATCH_KINDS}
 
 
 def _unbuilt(

@@ -133,11 +133,11 @@ def prediction_columns(
 ) -> Columns:
     """The table of predictions: id, part (train, val, test or nothing), label, predicted and probability."""
     names = np.array([*class_names, ""])  # label -1 takes the last: unlabelled
+    # Kept with its split, whose id means nothing once it is gone.
+    _, parts = graph.once(("parts", id(split)), lambda: (split, _parts_of(split, graph.num_nodes)))
     columns: Columns = {
         "id": np.asarray(graph.node_ids[nodes]),
-        "part": graph.once(("parts", id(split)), lambda: (split, _parts_of(split, graph.num_nodes)))[1][
-            nodes
-        ],
+        "part": parts[nodes],
         "label": names[graph.y.cpu().numpy()[nodes]],
         "predicted": names[shares.argmax(axis=1)],
         "probability": shares.max(axis=1),

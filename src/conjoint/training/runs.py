@@ -43,7 +43,7 @@ from ..storage import (
     write_atomically,
 )
 from .checkpoint import Progress, damaged, decode, encode, encode_checkpoint, restore_checkpoint, shapes_of
-from .config import TrainConfig, config_from, config_to, read_toml, write_toml
+from .config import TrainConfig, config_from, config_to, is_whole, read_toml, write_toml
 from .seeding import own_randomness
 from .stopping import Snapshot
 
@@ -298,9 +298,8 @@ def load_run(path: str | Path, build: Builder | None = None) -> tuple[NodeModel,
     """
     run = resume_run(path)
     if not run.sidecar.finished:
-        raise InputError(
-            f"{path}: training has not finished; go on with it first: conjoint train --resume {path}"
-        )
+        go_on = f"go on with it first: conjoint train --resume {path}"
+        raise InputError(f"{path}: training has not finished; {go_on}")
     weights = run.path / WEIGHTS
     if not weights.is_file():
         raise InputError(f"{weights}: no such file; the run folder is incomplete")
@@ -370,13 +369,13 @@ def sidecar_from(text: str, source: str) -> Sidecar:
     if len(sizes) != 3 or not all(type(size) is int for size in sizes):
         raise InputError(f"{source}: split_sizes must be three whole numbers")
     result = content["result"] or {}
-    best, epochs = result.get("best_epoch"), result.get("epochs")
-    sound = type(best) is int and type(epochs) is int and 1 <= best <= epochs
+    epochs: Any = result.get("epochs")
+    sound = is_whole(epochs, 1) and is_whole(result.get("best_epoch"), 1, epochs)
     if content["weights_sha256"] is not None and not sound:
         raise InputError(f"{source}: finished without a result that makes sense; the file is damaged")
     spec = ModelSpec(**content.pop("model"))
     for name in ("features", "classes", "num_nodes"):
-        if not 0 <= getattr(spec, name) < 2**40:
+        if not is_whole(getattr(spec, name), 0, 2**40 - 1):
             raise InputError(f"{source}: model: {name}={getattr(spec, name)} is out of range")
     names, sizes = tuple(content.pop("class_names")), tuple(content.pop("split_sizes"))
     return Sidecar(model=spec, class_names=names, split_sizes=sizes, **content)
