@@ -18,7 +18,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
@@ -391,24 +392,20 @@ def json_object(text: str, source: str) -> dict[str, Any]:
     return content
 
 
-# How a field's type is written in JSON.
-_IN_JSON: dict[Any, tuple[type, ...]] = {
-    str: (str,),
-    int: (int,),
-    str | None: (str, type(None)),
-    int | None: (int, type(None)),
-    ModelSpec: (dict,),
-    Mapping[str, Any]: (dict,),
-    Mapping[str, str]: (dict,),
-    Mapping[str, Any] | None: (dict, type(None)),
-    tuple[str, ...]: (list,),
-    tuple[int, int, int]: (list,),
-}
+_IN_JSON: dict[Any, type] = {ModelSpec: dict, Mapping: dict, tuple: list}
+
+
+def _kinds(declared: Any) -> tuple[type, ...]:
+    """How values of a field's type are written in JSON."""
+    if isinstance(declared, UnionType):
+        return tuple(kind for part in get_args(declared) for kind in _kinds(part))
+    plain = get_origin(declared) or declared
+    return (_IN_JSON.get(plain, plain),)
 
 
 def _check(content: Mapping[str, Any], kind: type, source: str) -> None:
     """Every entry of the dataclass is there, of its type, and nothing else."""
-    wanted = {each.name: _IN_JSON[each.type] for each in fields(kind)}
+    wanted = {each.name: _kinds(each.type) for each in fields(kind)}
     for name in content:
         if name not in wanted:
             raise InputError(f"{source}: unknown entry {name!r}; the file is foreign or from a newer version")
