@@ -12,10 +12,9 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
 
-from ..errors import InputError
+from ..errors import InputError, check_whole
 from ..graph.graph import Graph
 from ..graph.smoothing import smoothed_features
-from ..training.config import check_whole
 from .base import OF_TRAINING, Answers, GraphEstimator
 from .labels import Codes, encode, labelled
 

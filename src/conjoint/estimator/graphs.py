@@ -15,11 +15,10 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
-from ..errors import InputError
+from ..errors import InputError, check_whole
 from ..graph.edges import tidy_edges
 from ..graph.graph import Graph
 from ..graph.sparse import is_sparse, to_csr, to_scipy
-from ..training.config import check_whole
 
 Array = npt.NDArray[Any]
 _CHUNK = 4096

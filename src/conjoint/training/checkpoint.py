@@ -15,7 +15,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from ..errors import InputError
+from ..errors import InputError, is_whole
 from ..nn.model import NodeModel
 from .optimizer import RowAdam
 from .stopping import Seen, Snapshot
@@ -86,9 +86,9 @@ def _read_note(note: str, path: Path) -> tuple[int, Seen]:
     try:
         content = json.loads(note)
         epoch, seen = content["epoch"], Seen(**content["seen"])
-        whole = [epoch, seen.kept_epoch, seen.alive_epoch]
+        counters = [epoch, seen.kept_epoch, seen.alive_epoch]
         sound = all(isinstance(v, int | float) and not math.isnan(v) for v in astuple(seen))
-        sound &= all(type(v) is int and 0 <= v <= epoch for v in whole) and epoch >= 1
+        sound &= is_whole(epoch, 1) and all(is_whole(v, 0, epoch) for v in counters)
     except (ValueError, KeyError, TypeError):
         sound = False
     if not sound:

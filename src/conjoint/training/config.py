@@ -9,14 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
-import numpy as np
 import tomli_w
 
-from ..errors import InputError
+from ..errors import InputError, is_whole
 from .stopping import RULES
 
 Kind = TypeVar("Kind")
-LARGEST = 2**63 - 1
 # The share of the learning rate, given how far training has come (0 at the first epoch, 1 at the last).
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "constant": lambda done: 1.0,
@@ -26,18 +24,6 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
 LEAST_SHARE = 0.01  # the last epochs still learn a little, otherwise the very last would be spent on nothing
 BATCH_KINDS = ("clusters", "neighbours")
 BATCH_SIZES = {"clusters": 32_768, "neighbours": 1024}
-
-
-def is_whole(value: Any, least: int, most: int = LARGEST) -> bool:
-    """Whether it is a whole number in these bounds; NumPy's count, true and false do not."""
-    return (
-        isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value <= most)
-    )
-
-
-def check_whole(name: str, value: Any, least: int, most: int = LARGEST, remedy: str = "") -> None:
-    if not is_whole(value, least, most):
-        raise InputError(f"{name}={value!r}: {remedy or f'give a whole number, {least} or more'}")
 
 
 def _setting(default: Any, allowed: Callable[[Any], bool], remedy: str) -> Any:

@@ -20,13 +20,14 @@ import torch
 from torch import Tensor
 
 from .. import kernels
+from ..errors import check_whole
 from ..graph.graph import Graph
 from ..graph.sparse import is_sparse, stored
 from ..nn.model import NodeModel
 from ..nn.random_propagation import RandomPropagation
 from ..nn.zoo import build, settings_of
 from .batches import metis_bytes
-from .config import BATCH_KINDS, BatchConfig, Consistency, check_whole
+from .config import BATCH_KINDS, BatchConfig, Consistency
 from .steps import FIELD_PAYS_BELOW
 
 FLOAT, INDEX = 4, 8  # bytes
@@ -74,16 +75,14 @@ class Network(NamedTuple):
 
     @staticmethod
     def of(made: NodeModel, settings: Mapping[str, Any], classes: int) -> "Network":
-        depth, heads, out_heads = (settings.get(name, usual) for name, usual in _USUAL)
+        depth, heads = settings.get("num_layers", 2), settings.get("heads", 1)
+        out_heads = settings.get("out_heads", 1)
         units = [heads * settings.get("hidden", classes)] * (depth - 1) + [out_heads * classes]
         steps = settings.get("steps", settings.get("propagate", 0))
         propagated = units[0] if isinstance(made, RandomPropagation) else classes if steps else 0
         parameters = sum(p.numel() for p in made.parameters())
         each = [heads] * (depth - 1) + [out_heads]
         return Network(units, each, propagated, steps, parameters, "heads" in settings)
-
-
-_USUAL = (("num_layers", 2), ("heads", 1), ("out_heads", 1))
 
 
 class Sizes(NamedTuple):

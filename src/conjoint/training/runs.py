@@ -28,7 +28,7 @@ import torch
 import conjoint
 
 from ..data.npz import read_array
-from ..errors import InputError
+from ..errors import InputError, is_whole
 from ..graph.graph import Graph, as_graph
 from ..graph.splits import Split
 from ..lock import locked
@@ -44,7 +44,7 @@ from ..storage import (
     write_atomically,
 )
 from .checkpoint import Progress, damaged, decode, encode, encode_checkpoint, restore_checkpoint, shapes_of
-from .config import TrainConfig, config_from, config_to, is_whole, read_toml, write_toml
+from .config import TrainConfig, config_from, config_to, read_toml, write_toml
 from .seeding import own_randomness
 from .stopping import Snapshot
 
