@@ -77,7 +77,7 @@ class CATClusterer(ClusterMixin, GraphEstimator):
         return self.fit(X, y, graph=graph, validation=validation).labels_
 
     def predict(self, X: Any, *, graph: Any = None) -> npt.NDArray[Any]:
-        """The group of each row, with `graph` and new rows as in `CATClassifier.predict`."""
+        """The group of each row, with `graph` and new nodes as in `CATClassifier.predict`."""
         return self._decide(self._answers(X, graph))
 
     def _decide(self, answers: Answers) -> npt.NDArray[Any]:
