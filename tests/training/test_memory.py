@@ -69,7 +69,8 @@ def test_prediction_is_near_the_growth_of_a_real_process(
         settings={"hidden": hidden, "heads": heads} if heads else {"hidden": hidden},
         passes=passes,
     )
-    assert about["memory"]["training_bytes"] == pytest.approx(int(ran.stdout), rel=0.4)
+    margin = 0.4 if about["memory"]["kernels"] else 0.6
+    assert about["memory"]["training_bytes"] == pytest.approx(int(ran.stdout), rel=margin)
 
 
 def test_prediction_grows_with_what_it_counts() -> None:

@@ -60,7 +60,7 @@ class Costs:
 
 WITH_KERNELS = Costs(Held(1.5, 3.4), Held(2.7, 1.9), Held(1.2, 1.0), 7, 8, 2 * 2**20)
 # Plain torch draws dropout masks from 64-bit counters and gathers rows, which takes several copies of each.
-WITHOUT_KERNELS = Costs(Held(10.3, 10.7), Held(6, 6), Held(10, 1.0), 17, 0, 4 * 2**20)
+WITHOUT_KERNELS = Costs(Held(7, 8), Held(6, 6), Held(8, 1), 13, 0, 4 * 2**20)
 
 
 class Network(NamedTuple):
