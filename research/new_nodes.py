@@ -76,14 +76,14 @@ def compare(name: str, data: Graph, seed: int) -> dict[str, Any]:
     truth = whole.y[known:]
     began = time.perf_counter()
     model = trained(name, small, sealed(parts, small), config, settings.model)
-    folded = predict_new_nodes(model, small, whole, config)[known:].argmax(dim=1)
+    as_trained = predict_new_nodes(model, small, whole, config)[known:].argmax(dim=1)
     again = trained(name, whole, sealed(parts, whole), config, settings.model)
     retrained = predict_proba(again, whole, config)[known:].argmax(dim=1)
     return {
         "model": name,
         "seed": seed,
         "held_out": int(truth.numel()),
-        "folded": float((folded == truth).float().mean()),
+        "folded": float((as_trained == truth).float().mean()),
         "retrained": float((retrained == truth).float().mean()),
         "seconds": round(time.perf_counter() - began, 1),
         "conjoint": conjoint.__version__,
@@ -107,8 +107,10 @@ def summary(rows: list[dict[str, Any]]) -> str:
     lines = ["| model | not retrained | retrained | difference | seeds |", "|---|---|---|---|---|"]
     for name in dict.fromkeys(row["model"] for row in rows):
         mine = [row for row in rows if row["model"] == name]
-        folded, again = (100 * float(np.mean([row[key] for row in mine])) for key in ("folded", "retrained"))
-        lines.append(f"| {name} | {folded:.1f} | {again:.1f} | {folded - again:+.1f} | {len(mine)} |")
+        as_trained, again = (
+            100 * float(np.mean([row[key] for row in mine])) for key in ("folded", "retrained")
+        )
+        lines.append(f"| {name} | {as_trained:.1f} | {again:.1f} | {as_trained - again:+.1f} | {len(mine)} |")
     return "\n".join(lines)
 
 
