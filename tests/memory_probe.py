@@ -1,6 +1,7 @@
-"""Prints by how many bytes a process grows while it trains: python memory_probe.py MODEL N D C E H K
+"""Prints by how many bytes a process grows while it trains: memory_probe.py MODEL N D C E H [K [PASSES]]
 
-The training nodes are half of the graph and the whole graph is computed, as `describe` assumes.
+N nodes, D features, C classes, E edges, H hidden units, K heads (0: the model has none). The training nodes
+are half of the graph and the whole graph is computed, as `describe` assumes.
 """
 
 import ctypes
@@ -15,7 +16,7 @@ from torch_geometric.data import Data
 
 from conjoint.graph.splits import build_split
 from conjoint.nn.zoo import build
-from conjoint.training import TrainConfig, fit
+from conjoint.training import Consistency, TrainConfig, fit
 
 
 def resident(which: str) -> int:
@@ -32,27 +33,28 @@ def graph(nodes: int, features: int, classes: int, edges: int) -> Data:
     return Data(x=x, edge_index=torch.cat([one_way, one_way.flip(0)], 1), y=y, num_nodes=nodes)
 
 
-def train(data: Data, model: str, hidden: int, heads: int) -> None:
+def train(data: Data, model: str, hidden: int, heads: int, passes: int) -> None:
     nodes, classes = int(data.num_nodes or 0), int(data.y.max()) + 1
     order = np.random.default_rng(0).permutation(nodes)
     parts = np.split(order, [nodes // 2, 3 * nodes // 4])
     split = build_split(*parts, labels=data.y.numpy(), name="probe")
     sizes = {"features": data.x.size(1), "classes": classes, "num_nodes": nodes}
-    made = build(model, **sizes, seed=0, hidden=hidden, heads=heads)
-    fit(made, data, split, TrainConfig(epochs=3, field="whole", patience=0))
+    made = build(model, **sizes, seed=0, hidden=hidden, **({"heads": heads} if heads else {}))
+    consistency = Consistency(passes=passes) if passes > 1 else None
+    fit(made, data, split, TrainConfig(epochs=3, field="whole", patience=0, consistency=consistency))
 
 
-def growth(model: str, nodes: int, features: int, classes: int, edges: int, hidden: int, heads: int) -> int:
-    train(graph(200, 20, 3, 500), model, 4, heads)  # whatever is loaded on first use
-    data = graph(nodes, features, classes, edges)
+def growth(model: str, sizes: list[int], hidden: int, heads: int = 0, passes: int = 1) -> int:
+    train(graph(200, 20, 3, 500), model, 4, heads, passes)  # whatever is loaded on first use
+    data = graph(*sizes)
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak is measured from here
-    train(data, model, hidden, heads)
+    train(data, model, hidden, heads, passes)
     return resident("VmHWM") - before
 
 
 if __name__ == "__main__":
     name, *numbers = sys.argv[1:]
-    print(growth(name, *map(int, numbers)))
+    print(growth(name, [*map(int, numbers[:4])], *map(int, numbers[4:])))

@@ -1,4 +1,9 @@
-"""The errors that a user can mend."""
+"""The errors that a user can mend, and the check that most of them come from."""
+
+from numbers import Integral
+from typing import Any
+
+LARGEST = 2**63 - 1
 
 
 class ConjointError(Exception):
@@ -23,3 +28,13 @@ class Interrupted(ConjointError):
     def __init__(self, message: str, epoch: int | None = None) -> None:
         super().__init__(message)
         self.epoch = epoch  # the last one that a training finished
+
+
+def is_whole(value: Any, least: int, most: int = LARGEST) -> bool:
+    """Whether it is a whole number in these bounds; NumPy's count, true and false do not."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most
+
+
+def check_whole(name: str, value: Any, least: int, most: int = LARGEST, remedy: str = "") -> None:
+    if not is_whole(value, least, most):
+        raise InputError(f"{name}={value!r}: {remedy or f'give a whole number, {least} or more'}")

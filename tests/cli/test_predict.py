@@ -13,9 +13,9 @@ from small_training import small_data
 
 
 @pytest.fixture(scope="module", params=["cat-i-mf", "cat-e-smooth"])
-def grown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def with_new(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A run on the first fifty nodes, and tables with the other ten."""
-    folder = tmp_path_factory.mktemp("grown")
+    folder = tmp_path_factory.mktemp("with_new")
     edges, nodes = write_own_files(folder, unlabelled=0)
     later = {node_name(k) for k in range(50, 60)}
     divide(edges, folder / "new_edges.csv", lambda row: row[0] in later or row[1] in later)
@@ -38,8 +38,8 @@ def new(folder: Path) -> list[str]:
     return ["predict", str(folder / "run"), *map(str, tables)]
 
 
-def test_only_the_new_nodes_are_predicted_and_mostly_right(grown: Path, ask: Callable[..., Any]) -> None:
-    found = ask(*new(grown), "--rows", "100")
+def test_only_the_new_nodes_are_predicted_and_mostly_right(with_new: Path, ask: Callable[..., Any]) -> None:
+    found = ask(*new(with_new), "--rows", "100")
     assert [row["id"] for row in found["rows"]] == [node_name(k) for k in range(50, 60)]
     assert {row["part"] for row in found["rows"]} == {"new"}
     truth = [CLASSES[c] for c in small_data().y[50:].tolist()]
@@ -48,24 +48,24 @@ def test_only_the_new_nodes_are_predicted_and_mostly_right(grown: Path, ask: Cal
     assert sum(v for k, v in found["rows"][0].items() if k.startswith("p(")) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_labels_may_be_missing(grown: Path, tmp_path: Path, ask: Callable[..., Any]) -> None:
-    with open(grown / "new_nodes.csv", newline="") as file:
+def test_labels_may_be_missing(with_new: Path, tmp_path: Path, ask: Callable[..., Any]) -> None:
+    with open(with_new / "new_nodes.csv", newline="") as file:
         rows = [[row[0], *row[2:]] for row in csv.reader(file)]
     with open(tmp_path / "bare.csv", "w", newline="") as file:
         csv.writer(file).writerows(rows)
-    options = ("--new-nodes", tmp_path / "bare.csv", "--new-edges", grown / "new_edges.csv")
-    told = ask("predict", grown / "run", *options, "--rows", "100")
-    same = ask(*new(grown), "--rows", "100")
+    options = ("--new-nodes", tmp_path / "bare.csv", "--new-edges", with_new / "new_edges.csv")
+    told = ask("predict", with_new / "run", *options, "--rows", "100")
+    same = ask(*new(with_new), "--rows", "100")
     assert {row["label"] for row in told["rows"]} == {""}
     assert [row["predicted"] for row in told["rows"]] == [row["predicted"] for row in same["rows"]]
 
 
-def test_mistakes_are_one_line(grown: Path, tmp_path: Path, refuse: Callable[..., str]) -> None:
-    run = grown / "run"
-    assert "go together" in refuse("predict", run, "--new-nodes", grown / "new_nodes.csv")
+def test_mistakes_are_one_line(with_new: Path, tmp_path: Path, refuse: Callable[..., str]) -> None:
+    run = with_new / "run"
+    assert "go together" in refuse("predict", run, "--new-nodes", with_new / "new_nodes.csv")
     short = tmp_path / "short.csv"
     short.write_text("id,f0\nzoe,1\n")
-    edges = ("--new-edges", grown / "new_edges.csv")
+    edges = ("--new-edges", with_new / "new_edges.csv")
     assert "has no column 'f1'" in refuse("predict", run, "--new-nodes", short, *edges)
-    twice = ("--new-nodes", grown / "nodes.csv", *edges)
+    twice = ("--new-nodes", with_new / "nodes.csv", *edges)
     assert "stands in row" in refuse("predict", run, *twice)

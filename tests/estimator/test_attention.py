@@ -6,7 +6,7 @@ import torch
 
 from blocks import QUICK, blocks
 from conjoint import CATClassifier, FeatureSimilarity, Intervention
-from conjoint.estimator.attention import attention_table
+from conjoint.estimator.base import attention_table
 from conjoint.nn.attention import ConjointAttention
 from conjoint.nn.interventions import Several, SpectralSimilarity
 

@@ -13,8 +13,10 @@ from conjoint.estimator.graphs import (
     NodeGraph,
     joined_by_matrix,
     joined_by_nearest,
+    means_over_equals,
     nearest_graph,
     read_graph,
+    row_keys,
 )
 from conjoint.graph.sparse import is_sparse, pack_features
 from graphs import KITE
@@ -134,3 +136,32 @@ def test_links_to_training_nodes_and_to_each_other(sparse: bool) -> None:
     weight = dict(zip(map(tuple, joint.edge_index.t().tolist()), joint.edge_weight.tolist(), strict=True))
     assert weight == dict.fromkeys(weight, 1.0) | {(1, 3): 2.0}
     assert joint.x.to_dense().equal(torch.eye(5)) and is_sparse(joint.x) == sparse
+
+
+ROWS = np.array([[0.0, 1.0], [2.0, 0.0], [0.0, 1.0], [0.0, 0.0]], dtype=np.float32)
+
+
+def test_keys_follow_the_numbers_not_their_storage() -> None:
+    explicit_zero = sp.csr_array((ROWS.ravel(), np.tile([0, 1], 4), [0, 2, 4, 6, 8]), shape=(4, 2))
+    negative_zero = np.where(ROWS == 0, np.float32(-0.0), ROWS)
+    keys = row_keys(ROWS)
+    assert keys == row_keys(sp.csr_matrix(ROWS)) == row_keys(explicit_zero) == row_keys(negative_zero)
+    assert keys[0] == keys[2]
+    assert len(set(keys)) == 3
+
+
+def test_the_place_of_a_number_counts() -> None:
+    assert row_keys(np.array([[1.0, 0.0]])) != row_keys(np.array([[0.0, 1.0]]))
+
+
+def test_chunks_leave_no_seam() -> None:
+    x = np.random.default_rng(0).normal(size=(5000, 2)).astype(np.float32)
+    assert row_keys(x)[4090:4100] == row_keys(x[4090:4100])
+
+
+def test_twins_share_the_mean_of_their_answers() -> None:
+    answers = np.array([[1.0], [5.0], [3.0], [7.0]], dtype=np.float32)
+    asked = np.array([[0.0, 1.0], [9.0, 9.0], [2.0, 0.0]])
+    means = means_over_equals(row_keys(asked), row_keys(ROWS))
+    assert (means @ answers).ravel().tolist() == [2.0, 0.0, 5.0]
+    assert np.diff(means.indptr).tolist() == [2, 0, 1]

@@ -104,14 +104,14 @@ def test_a_new_node_without_edges_prefers_nobody() -> None:
 
 @pytest.mark.parametrize("name", [*catalogue.KINDS, "smooth+mf+spectral"])
 @pytest.mark.parametrize("letter", ["i", "e"])
-def test_every_intervention_serves_the_grown_graph(name: str, letter: str) -> None:
+def test_every_intervention_serves_the_larger_graph(name: str, letter: str) -> None:
     data = topic_graph(NODES, words=30)
     before, after = graphs()
     x = data.x.to_dense()
     model = zoo.build(f"cat-{letter}-{name}", features=30, classes=3, num_nodes=KNOWN, seed=1).eval()
     was = model(x[:KNOWN], before)
-    grown = with_new_nodes(model, before, after).eval()
-    out = grown(x, after)
+    larger = with_new_nodes(model, before, after).eval()
+    out = larger(x, after)
     assert out.shape == (NODES, 3) and bool(torch.isfinite(out).all())
     torch.testing.assert_close(model(x[:KNOWN], before), was)  # the trained network is left alone
 
@@ -122,8 +122,8 @@ def test_a_graph_that_did_not_grow_gives_the_same_answers() -> None:
     for name in ("cat-i-mf", "cat-e-spectral", "cat-e-smooth", "gcn-svd"):
         model = zoo.build(name, features=30, classes=3, num_nodes=KNOWN, seed=1).eval()
         graph = model.prepare(before.edge_index, KNOWN)
-        grown = with_new_nodes(model, before, before).eval()
-        torch.testing.assert_close(grown(x, grown.prepare(before.edge_index, KNOWN)), model(x, graph))
+        larger = with_new_nodes(model, before, before).eval()
+        torch.testing.assert_close(larger(x, larger.prepare(before.edge_index, KNOWN)), model(x, graph))
 
 
 def test_given_vectors_are_averaged_over_neighbours() -> None:
@@ -149,9 +149,9 @@ def test_mean_rows_are_weighted_means_over_known_sources(weighted: bool) -> None
     factors = MatrixFactorization(4, 2)
     factors.factors.data = held.clone()
     model = CAT(3, 2, 2, intervention=Several([factors, EmbeddingSimilarity(held), Constant()]))
-    grown = with_new_nodes(model, before, after, rows="mean")
-    assert isinstance(grown, CAT) and isinstance(grown.intervention, Several)
-    learnt, fixed, _ = grown.intervention.each
+    larger = with_new_nodes(model, before, after, rows="mean")
+    assert isinstance(larger, CAT) and isinstance(larger.intervention, Several)
+    learnt, fixed, _ = larger.intervention.each
     assert isinstance(learnt, LowRank) and isinstance(fixed, EmbeddingSimilarity)
     torch.testing.assert_close(
         learnt.factors, torch.cat([held, torch.stack([first, torch.zeros(2), held[1]])])
@@ -169,8 +169,8 @@ def test_known_nodes_that_do_not_receive_from_new_ones_keep_their_answers() -> N
     x = topic_graph(NODES, words=30).x.to_dense()
     for name in ("cat-i-mf", "cat-e-fs", "gat"):
         model = zoo.build(name, features=30, classes=3, num_nodes=KNOWN, seed=1).eval()
-        grown = with_new_nodes(model, before, adjacency(edges, NODES), rows="mean").eval()
-        torch.testing.assert_close(grown(x, edges)[:KNOWN], model(x[:KNOWN], before))
+        larger = with_new_nodes(model, before, adjacency(edges, NODES), rows="mean").eval()
+        torch.testing.assert_close(larger(x, edges)[:KNOWN], model(x[:KNOWN], before))
 
 
 def test_scores_per_edge_and_shrunken_graphs_are_refused() -> None:

@@ -7,8 +7,7 @@ import torch
 from conjoint.errors import InputError
 from conjoint.graph.graph import Graph, as_graph
 from conjoint.training import BatchConfig
-from conjoint.training.batches import BatchPlan, NodeBatch
-from conjoint.training.sampling import ALL, Places, clusters, neighbourhood
+from conjoint.training.batches import ALL, BatchPlan, NodeBatch, Places, clusters, draw, neighbourhood
 from scale_runs import graph_and_split
 
 
@@ -130,8 +129,6 @@ def test_draws_are_even() -> None:
     """Over many draws every neighbour of a crowded node comes up equally often."""
     graph = plan("neighbours").graph
     hub = np.array([int(graph.degree.argmax())])
-    from conjoint.training.sampling import draw
-
     rng = np.random.default_rng(0)
     found = np.concatenate([draw(graph, hub, 3, rng).offset for _ in range(4000)])
     counts = np.bincount(found, minlength=int(graph.degree[hub[0]]))

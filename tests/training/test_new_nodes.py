@@ -11,8 +11,8 @@ from conjoint.graph.graph import Graph
 from conjoint.graph.splits import build_split
 from conjoint.nn import zoo
 from conjoint.nn.model import NodeModel
-from conjoint.training import TrainConfig, fit, predict_proba
-from conjoint.training.new_nodes import predict_new_nodes, reordered, without_nodes
+from conjoint.training import TrainConfig, fit, predict_new_nodes, predict_proba
+from research.new_nodes import reordered, without_nodes
 from topics import topic_graph
 
 CONFIG = TrainConfig(epochs=60, patience=0, lr=0.02)
@@ -37,9 +37,9 @@ def test_held_out_nodes_are_nearly_as_well_known_as_after_retraining(name: str, 
     small, kept = without_nodes(data, removed)
     whole = reordered(data, torch.cat([kept, removed]))
     truth = whole.y[320:]
-    folded = predict_new_nodes(trained(name, small), small, whole, CONFIG)[320:].argmax(dim=1)
+    as_trained = predict_new_nodes(trained(name, small), small, whole, CONFIG)[320:].argmax(dim=1)
     again = predict_proba(trained(name, whole), whole, CONFIG)[320:].argmax(dim=1)
-    one, other = (float((guess == truth).float().mean()) for guess in (folded, again))
+    one, other = (float((guess == truth).float().mean()) for guess in (as_trained, again))
     assert other > 0.6 and one > other - 0.08  # 80 nodes: a node is 1.25 points
 
 
@@ -62,8 +62,8 @@ def test_a_new_nodes_features_do_not_change_how_the_old_ones_are_read(data: Grap
     model = zoo.build("gat", features=120, classes=3, num_nodes=399, seed=0)
     x = data.x.to_dense()
     x[399] = -1.0
-    grown = data.changed(given_x=x)
-    odd, usual = (predict_new_nodes(model, small, one, CONFIG) for one in (grown, data))
+    larger = data.changed(given_x=x)
+    odd, usual = (predict_new_nodes(model, small, one, CONFIG) for one in (larger, data))
     far = torch.ones(400, dtype=torch.bool)
     near = data.edge_index[0][data.edge_index[1] == 399]
     far[near] = far[399] = False

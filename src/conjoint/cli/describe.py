@@ -6,7 +6,7 @@ from ..errors import InputError
 from ..nn.zoo import MODELS
 from ..selection.setting import check_settings
 from ..text import clean
-from ..training.memory import describe, describe_batches
+from ..training.memory import describe
 from .output import answer, table
 from .plan import assignment, model_name, model_settings
 
@@ -25,8 +25,6 @@ def work(options: argparse.Namespace) -> None:
     check_settings(model, settings)
     sizes = {name: getattr(options, name) for name in ("nodes", "edges", "features", "classes")}
     about = describe(model, **sizes, nonzeros=options.nonzeros, settings=settings)
-    if about["memory"] is not None:
-        about["memory"]["batches"] = describe_batches(model, **sizes, settings=settings)
     lines = [f"{clean(model)}: {about['parameters']} parameters"]
     lines += [f"  {count:>12}  {name}" for name, count in about["parameter_groups"].items()]
     memory = about["memory"]

@@ -11,8 +11,7 @@ from ..data.own import read_grown
 from ..errors import InputError
 from ..nn.zoo import input_features, input_graph
 from ..text import clean
-from ..training.new_nodes import predict_new_nodes
-from ..training.predictions import table_in_pieces
+from ..training.predictions import predict_new_nodes, table_in_pieces
 from .output import must_be_writable, print_json, table
 from .run_folder import Opened, open_run
 

@@ -18,10 +18,10 @@ from ..storage import write_atomically
 from ..text import clean, file_name
 from ..training import Ranks, Run, config_to, connected, resume_run, start_run
 from ..training.batch_steps import check_batches
+from ..training.batches import metis_bytes
 from ..training.config import batch_config_from
 from ..training.memory import USABLE, available_memory
 from ..training.ranks import DEFAULT_TIMEOUT, launched, own_device, restarted
-from ..training.sampling import metis_bytes
 from .output import OnEpoch, progress, remark, share
 from .plan import Plan, graph_of, plan_from, plan_of_run
 from .results import CHOICE, keep_results, report

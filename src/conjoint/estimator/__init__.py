@@ -1,6 +1,6 @@
 """The network as scikit-learn estimators: fit, predict, transform, on arrays and any kind of graph."""
 
-from .attention import AttentionTable
+from .base import AttentionTable
 from .classifier import CATClassifier
 from .clusterer import CATClusterer
 from .graphs import NodeGraph

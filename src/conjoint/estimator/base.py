@@ -20,22 +20,71 @@ from ..graph.graph import Graph
 from ..graph.sparse import is_sparse, pack_features, rows
 from ..graph.splits import Split
 from ..nn import zoo
+from ..nn.attention import ConjointAttention
 from ..nn.cat import CAT
 from ..nn.interventions import EmbeddingSimilarity, Intervention, LowRank, Several
 from ..nn.new_nodes import with_new_nodes
 from ..selection.learner import Learned, Trained, learn
 from ..selection.setting import make_setting
 from ..training import embed, fit, predict_proba
+from ..training.predictions import as_trained
 from ..training.seeding import own_randomness
 from ..training.steps import part_of, whole_graph
-from .attention import AttentionTable, attention_table
-from .graphs import NodeGraph, as_array, joined_by_matrix, joined_by_nearest, nearest_graph, read_graph
-from .known import means_over_equals, row_keys
+from .graphs import (
+    NodeGraph,
+    as_array,
+    joined_by_matrix,
+    joined_by_nearest,
+    means_over_equals,
+    nearest_graph,
+    read_graph,
+    row_keys,
+)
 from .labels import Codes, hold_out, set_aside
 
 OF_NETWORK = ("hidden", "heads", "num_layers", "dropout")
 OF_TRAINING = ("epochs", "patience", "lr", "weight_decay", "penalty_weight", "row_normalise")
 AROUND_OWN = "gat-self"  # the paper's network before an intervention is put into it
+
+
+class AttentionTable(NamedTuple):
+    """One row per (edge, layer, head): node `dst` receives from node `src`.
+
+    `conjoint` is the weight that the layer sums with; `feature` and `structural` are what it was made from,
+    NaN where the network has no such part. In conjoint attention the weights of one target in one layer and
+    head sum to 1. Nodes carry the user's names. `pandas.DataFrame(table._asdict())` makes a data frame of it.
+    """
+
+    src: npt.NDArray[Any]
+    dst: npt.NDArray[Any]
+    layer: npt.NDArray[np.int64]
+    head: npt.NDArray[np.int64]
+    feature: npt.NDArray[np.float32]
+    structural: npt.NDArray[np.float32]
+    conjoint: npt.NDArray[np.float32]
+
+
+def attention_table(layers: list[ConjointAttention], names: npt.NDArray[Any]) -> AttentionTable:
+    parts: list[list[npt.NDArray[Any]]] = []
+    for number, weights in enumerate(layers):
+        edges, heads = weights.conjoint.shape
+        source, target = weights.edge_index.cpu().numpy()
+        nothing = np.full(edges * heads, np.nan, dtype=np.float32)
+        structural = weights.structural
+        if structural is not None and structural.dim() == 1:  # one intervention: the same for all heads
+            structural = structural.unsqueeze(1).expand(edges, heads)
+        parts.append(
+            [
+                names[np.repeat(source, heads)],
+                names[np.repeat(target, heads)],
+                np.full(edges * heads, number),
+                np.tile(np.arange(heads), edges),
+                nothing if weights.feature is None else weights.feature.cpu().numpy().ravel(),
+                nothing if structural is None else structural.cpu().numpy().ravel(),
+                weights.conjoint.cpu().numpy().ravel(),
+            ]
+        )
+    return AttentionTable(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 class Answers(NamedTuple):
@@ -123,9 +172,7 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.choice_ = None if learned.choice is None else replace(learned.choice, fitted={})
         self.embedding_ = learned.embedding
         self._n_features_out = self.embedding_.shape[1]
-        # What "auto" meant in training: a new node's features must not change how the others are read.
-        divided = "always" if learned.graph.normalises(fitted.config.row_normalise) else "never"
-        self._config, self._setting = replace(fitted.config, row_normalise=divided), learned.setting
+        self._config, self._setting = as_trained(fitted.config, learned.graph), learned.setting
         self._graph = graph.changed()  # without what training derived from it
         self._keys = row_keys(as_array(graph.x))
         self._of_training_nodes = Answers(learned.best.probabilities, self.embedding_)

@@ -85,9 +85,9 @@ class CATClassifier(ClassifierMixin, GraphEstimator):
     def predict(self, X: Any, *, graph: Any = None) -> npt.NDArray[Any]:
         """The class of each row.
 
-        A row that was in the training X gets the answer of its node. A new row is linked to its `n_neighbors`
-        nearest training nodes, unless `graph` says more: a square graph between the rows of X, or a SciPy
-        matrix of shape [rows, training nodes + rows] that links them to both.
+        A row that was in the training X gets the answer of its node. A new node is linked to its
+        `n_neighbors` nearest training nodes, unless `graph` says more: a square graph between the rows of X,
+        or a SciPy matrix of shape [rows, training nodes + rows] that links them to both.
         """
         best = self.predict_proba(X, graph=graph).argmax(axis=1)
         return self.classes_[best]

@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
 
-from ..errors import InputError
+from ..errors import InputError, check_whole
 from ..graph.graph import Graph
 from ..graph.proximity import smoothed_features
 from .base import OF_TRAINING, Answers, GraphEstimator
@@ -77,7 +77,7 @@ class CATClusterer(ClusterMixin, GraphEstimator):
         return self.fit(X, y, graph=graph, validation=validation).labels_
 
     def predict(self, X: Any, *, graph: Any = None) -> npt.NDArray[Any]:
-        """The group of each row, with `graph` and new rows as in `CATClassifier.predict`."""
+        """The group of each row, with `graph` and new nodes as in `CATClassifier.predict`."""
         return self._decide(self._answers(X, graph))
 
     def _decide(self, answers: Answers) -> npt.NDArray[Any]:
@@ -91,30 +91,21 @@ def first_clusters(graph: Graph, count: Any, hops: int, row_normalise: str, seed
     one node.
     """
     nodes = graph.num_nodes
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 1 <= count <= nodes:
-        raise InputError(
-            f"n_clusters={count!r} with n_samples={nodes}: give a whole number from 1 to the rows of X"
-        )
+    check_whole(
+        "n_clusters", count, 1, nodes, f"n_samples={nodes}, so give a whole number from 1 to the rows of X"
+    )
     x = graph.inputs(row_normalise, torch.empty(0))
     smooth = smoothed_features(x, graph.edge_index, nodes, hops=int(hops), seed=seed).numpy()
-    return _surer_part(*_k_means(smooth, int(count), seed))
-
-
-def _k_means(
-    vectors: npt.NDArray[np.float32], count: int, seed: int
-) -> tuple[Codes, npt.NDArray[np.float32]]:
-    """(cluster of each row, how much farther the next centre is than its own)."""
-    search = KMeans(count, n_init=10, random_state=seed)
     with warnings.catch_warnings():
         # Fewer distinct rows than clusters: the clusters without members are dropped below.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = search.fit(vectors)
-    near = np.sort(fitted.transform(vectors), axis=1)
+        fitted = KMeans(int(count), n_init=10, random_state=seed).fit(smooth)
+    near = np.sort(fitted.transform(smooth), axis=1)
     margin = near[:, 1] - near[:, 0] if count > 1 else -near[:, 0]
-    return fitted.labels_.astype(np.int64), margin
+    return _surer_part(fitted.labels_, margin)
 
 
-def _surer_part(clusters: Codes, margin: npt.NDArray[np.float32]) -> Codes:
+def _surer_part(clusters: npt.NDArray[Any], margin: npt.NDArray[np.float32]) -> Codes:
     codes = np.full(len(clusters), -1, dtype=np.int64)
     for code, cluster in enumerate(np.unique(clusters)):  # equal rows may fill fewer clusters than asked for
         members = np.flatnonzero(clusters == cluster)

@@ -1,5 +1,10 @@
-"""The graph as scikit-learn users have it: a matrix, an edge list, NetworkX, or nothing but X."""
+"""The graph as scikit-learn users have it: a matrix, an edge list, NetworkX, or nothing but X.
 
+Also which rows of a later X are nodes of it.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -10,12 +15,13 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
-from ..errors import InputError
+from ..errors import InputError, check_whole
 from ..graph.adjacency import tidy_edges
 from ..graph.graph import Graph
 from ..graph.sparse import is_sparse, to_csr, to_scipy
 
 Array = npt.NDArray[Any]
+_CHUNK = 4096
 
 
 class NodeGraph:
@@ -44,21 +50,20 @@ def read_graph(given: Any, x: Tensor, index: Any = None) -> Graph:
 
     `index` is the index of X where X is a table; names of NetworkX nodes are looked up in it.
     """
-    names = None if index is None else np.asarray(index)
     if hasattr(given, "adjacency") and hasattr(given, "nodes"):
-        given, names = _from_networkx(given, x.size(0), index)
-    return _tidy(x, _matrix(given, x.size(0)), names)
+        given, index = _from_networkx(given, x.size(0), index)
+    return _tidy(x, _matrix(given, x.size(0)), index)
 
 
 def nearest_graph(x: Tensor, count: int, metric: str, index: Any = None) -> Graph:
     """Edges between each row of x and its `count` nearest others."""
-    return _tidy(x, _nearest(x, None, count, metric), None if index is None else np.asarray(index))
+    return _tidy(x, _nearest(x, None, count, metric), index)
 
 
 def joined_by_nearest(known: Graph, new_x: Tensor, count: int, metric: str) -> Graph:
     """The graph with new nodes, each of which receives from the known nodes nearest to it."""
     alone = sp.coo_array((new_x.size(0), new_x.size(0)))
-    return _joined(known, _tidy(new_x, alone, None), _nearest(known.x, new_x, count, metric))
+    return _joined(known, _tidy(new_x, alone), _nearest(known.x, new_x, count, metric))
 
 
 def joined_by_matrix(known: Graph, new_x: Tensor, matrix: Any) -> Graph:
@@ -73,30 +78,28 @@ def as_array(x: Tensor) -> Any:
     return to_scipy(x) if is_sparse(x) else x.numpy()
 
 
-def _tidy(x: Tensor, matrix: sp.coo_array, names: Array | None) -> Graph:
+def _tidy(x: Tensor, matrix: sp.coo_array, index: Any = None) -> Graph:
     source, target, weight = _edges(matrix)
     edges, edge_weight = tidy_edges(source, target, x.size(0), weight, [])
-    return Graph(given_x=x, y=torch.full((x.size(0),), -1), edges=edges, edge_weight=edge_weight, ids=names)
+    ids = None if index is None else np.asarray(index)
+    return Graph(given_x=x, y=torch.full((x.size(0),), -1), edges=edges, edge_weight=edge_weight, ids=ids)
 
 
 def _joined(known: Graph, new: Graph, into: sp.coo_array) -> Graph:
     """One graph, known nodes first. No edge leads from a new node to a known one. into: [new, known]"""
     target, source, weight = _edges(into)
-    edges = [
-        known.edge_index,
-        torch.from_numpy(np.stack([source, target + known.num_nodes])),
-        new.edge_index + known.num_nodes,
-    ]
+    between = torch.from_numpy(np.stack([source, target + known.num_nodes]))
+    edges = [known.edge_index, between, new.edge_index + known.num_nodes]
     weights = [
         known.edge_weight,
         None if weight is None else torch.from_numpy(weight).float(),
         new.edge_weight,
     ]
     each = [torch.ones(e.size(1)) if w is None else w for e, w in zip(edges, weights, strict=True)]
+    sparse = is_sparse(known.x)
+    x = to_csr(sp.vstack([to_scipy(known.x), to_scipy(new.x)])) if sparse else torch.cat([known.x, new.x])
     return Graph(
-        given_x=to_csr(sp.vstack([to_scipy(known.x), to_scipy(new.x)]))
-        if is_sparse(known.x)
-        else torch.cat([known.x, new.x]),
+        given_x=x,
         y=torch.cat([known.y, new.y]),
         edges=torch.cat(edges, dim=1),
         edge_weight=None if all(one is None for one in weights) else torch.cat(each),
@@ -172,10 +175,38 @@ def _matrix(given: Any, num_nodes: int) -> sp.coo_array:
 
 def _nearest(to: Tensor, x: Tensor | None, count: int, metric: str) -> sp.coo_array:
     """1 from each row of x to the `count` nearest of `to`; None: from each of `to`, itself left out."""
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise InputError(f"n_neighbors={count!r}: give a whole number, 1 or more")
+    check_whole("n_neighbors", count, 1)
     found = min(int(count), to.size(0) - (x is None))
     if found == 0:
         return sp.coo_array((1, 1))
     search = NearestNeighbors(n_neighbors=found, metric=metric).fit(as_array(to))
     return sp.coo_array(search.kneighbors_graph(None if x is None else as_array(x)))
+
+
+def row_keys(x: Any) -> list[bytes]:
+    """A short digest per row, the same for a dense and a sparse row of equal numbers."""
+    keys: list[bytes] = []
+    for start in range(0, x.shape[0], _CHUNK):
+        part = sp.csr_array(x[start : start + _CHUNK])
+        part.sum_duplicates()
+        part.eliminate_zeros()
+        for begin, end in zip(part.indptr[:-1], part.indptr[1:], strict=True):
+            digest = blake2b(part.indices[begin:end].astype(np.int64).tobytes(), digest_size=16)
+            digest.update(part.data[begin:end].astype(np.float32).tobytes())
+            keys.append(digest.digest())
+    return keys
+
+
+def means_over_equals(asked: Sequence[bytes], known: Sequence[bytes]) -> sp.csr_array:
+    """A matrix that gives each row the mean over the known rows of the same key. [asked, known]
+
+    Nodes with equal features cannot be told apart by them. A row without any such node is empty.
+    """
+    nodes: dict[bytes, list[int]] = {}
+    for node, key in enumerate(known):
+        nodes.setdefault(key, []).append(node)
+    found = [nodes.get(key, []) for key in asked]
+    count = np.array([len(one) for one in found])
+    share = np.repeat(1.0 / np.maximum(count, 1), count).astype(np.float32)
+    column = np.array([node for one in found for node in one], dtype=np.int64)
+    return sp.csr_array((share, column, np.append(0, count.cumsum())), shape=(len(asked), len(known)))

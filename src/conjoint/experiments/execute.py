@@ -19,7 +19,7 @@ from ..graph.splits import Split
 from ..nn import zoo
 from ..nn.model import NodeModel
 from ..training import TrainConfig, config_from, evaluate, fit
-from ..training.sidecar import versions
+from ..training.runs import versions
 from ..training.steps import part_of, share_right, whole_graph
 from ..training.stopping import Seen, watch
 from .extension import REMEDY, extension

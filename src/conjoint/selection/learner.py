@@ -196,11 +196,11 @@ def settle(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str |
         return replace(setting, train={**setting.train, "field": field}, batch={}), None
     if graph.edge_weight is not None or setting.train.get("field", "auto") != "auto":
         return replace(setting, batch={}), None
-    parts = split.train.numpy(), split.val.numpy()
-    made = choose_way(setting.model, setting.settings, graph, *parts)
+    parts = graph, split.train.numpy(), split.val.numpy()
+    made = choose_way(setting.model, setting.settings, *parts, consistency=setting.config(0).consistency)
     if made.must and made.kind == "full" and setting.undecided == "recommended":
         setting = setting.attention_instead()
-        made = choose_way(setting.model, setting.settings, graph, *parts)
+        made = choose_way(setting.model, setting.settings, *parts, consistency=setting.config(0).consistency)
     batch = {**setting.batch, "kind": made.kind} if made.kind in IN_BATCHES else {}
     # What does not fit as a whole is cut, also where cutting would not save time.
     cut = made.kind == "field" and made.must

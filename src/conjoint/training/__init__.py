@@ -3,8 +3,7 @@
 from .config import BatchConfig, Consistency, TrainConfig, config_from, config_to
 from .inference import infer
 from .loop import Fitted, fit
-from .new_nodes import predict_new_nodes
-from .predictions import embed, evaluate, predict_proba
+from .predictions import embed, evaluate, predict_new_nodes, predict_proba
 from .ranks import Ranks, alone, connected
 from .runs import ModelSpec, Run, load_run, node_ids, resume_run, start_run
 from .seeding import build_seeded

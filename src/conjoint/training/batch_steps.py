@@ -1,14 +1,15 @@
 """What one epoch computes in batches, in one process or many: the same model either way."""
 
-import contextlib
 import math
-from typing import Any
+from contextlib import nullcontext
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
 
 from ..errors import InputError
 from ..graph.graph import Graph
@@ -26,7 +27,7 @@ from .optimizer import RowAdam, make_optimizer, structural_decay
 from .penalty import estimate, has_estimate
 from .ranks import GradientSums, Ranks, alone, averaged_statistics
 from .seeding import seed_torch
-from .steps import Row, Steps
+from .steps import Row, Steps, check_labels
 
 Floats = npt.NDArray[np.float64]
 
@@ -85,22 +86,14 @@ class BatchSteps(Steps):
         self.device = next(model.parameters()).device
 
     def _plan(self, train: Tensor, batch: BatchConfig) -> BatchPlan:
-        assigned = None
+        assigned, seed, hops = None, self.config.seed, len(self.model.convs)
         with self.ranks.shared_errors():
             if batch.kind == "clusters" and self.ranks.is_first:
-                assigned = assign_clusters(self.graph, train, batch, self.config.seed)
-        assigned = self.ranks.broadcast(assigned)
+                assigned = assign_clusters(self.graph, train, batch, seed)
+        shared = {"assigned": self.ranks.broadcast(assigned), "normalise": self.normalise}
+        penalise = isinstance(self.model.intervention, LowRank)
         with self.ranks.shared_errors():
-            return BatchPlan(
-                self.graph,
-                train,
-                batch,
-                seed=self.config.seed,
-                hops=len(self.model.convs),
-                normalise=self.normalise,
-                penalise=isinstance(self.model.intervention, LowRank),
-                assigned=assigned,
-            )
+            return BatchPlan(self.graph, train, batch, seed=seed, hops=hops, penalise=penalise, **shared)
 
     def train_epoch(self, epoch: int) -> Row:
         """Losses are means over the batches' estimates."""
@@ -122,14 +115,16 @@ class BatchSteps(Steps):
         ranks = self.ranks
         self.optimizer.zero_grad(set_to_none=True)
         rows, grads, losses = [], [], np.zeros(3)
-        with averaged_statistics(self.model, len(batches), ranks) as next_batch:
-            for k, batch in enumerate(batches):
+        with averaged_statistics(self.model, len(batches), ranks) as one_batch:
+            for batch in batches:
+                last = batch is batches[-1]
                 batch = batch.to(self.device)
-                next_batch()
                 seed_torch(self.config.seed, epoch, batch.number, 2, device=self.device)
                 leaf = None if self.factors is None else self.factors[batch.rows].requires_grad_()
-                last = k == len(batches) - 1
-                with ranks.connection_errors(), self._synchronising(last):
+                # Gradients travel once per step, with the last of its batches.
+                waits = not last and ranks.world > 1
+                quiet = cast(DistributedDataParallel, self.module).no_sync() if waits else nullcontext()
+                with one_batch(), ranks.connection_errors(), quiet:
                     loss, parts = self._loss(batch, leaf)
                     loss.backward()
                 if not last:
@@ -163,10 +158,7 @@ class BatchSteps(Steps):
             score = ops.edge_dot(first, leaf[: first.num_dst], leaf[: first.num_src])
             structure = Structure(first, score)
         logits = self.module(batch.x, batch.field, structure=structure)
-        if len(batch.labels) and int(batch.labels.max()) >= logits.size(1):
-            raise InputError(
-                f"the model has {logits.size(1)} classes but a label is {int(batch.labels.max())}"
-            )
+        check_labels(batch.labels, logits.size(1))
         prediction = batch.weight * F.cross_entropy(logits[batch.pick], batch.labels, reduction="sum")
         penalty, decay = prediction.new_zeros(()), None
         if leaf is not None and batch.sample is not None and self.model.intervention is not None:
@@ -176,12 +168,6 @@ class BatchSteps(Steps):
         total = prediction + config.penalty_weight * penalty
         parts = torch.stack([total, prediction, penalty]).detach().double().cpu().numpy()
         return total if decay is None else total + decay, parts
-
-    def _synchronising(self, last: bool) -> contextlib.AbstractContextManager[Any]:
-        """Gradients travel once per step, with the last of its batches."""
-        if last or not isinstance(self.module, nn.parallel.DistributedDataParallel):
-            return contextlib.nullcontext()
-        return self.module.no_sync()
 
     def _own_rows(self, rows: Tensor, grads: Tensor) -> tuple[Tensor, Tensor]:
         """Our rows of V that any process has a gradient for, each once, and the sums of their gradients."""

@@ -15,12 +15,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from ..errors import InputError
+from ..errors import InputError, is_whole
 from ..nn.model import NodeModel
-from .optimizer import SLOTS, optimizer_state, restore_optimizer, state_shapes
+from .optimizer import RowAdam
 from .stopping import Seen, Snapshot
 
 Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
+SLOTS = ("step", "exp_avg", "exp_avg_sq")  # of Adam
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,9 @@ def encode_checkpoint(
 ) -> Iterator[memoryview]:
     tensors: dict[str, Tensor] = {f"model/{k}": v for k, v in model.state_dict().items()}
     tensors |= {f"best/{k}": v for k, v in (progress.best or {}).items()}
-    tensors |= {f"adam/{k}": v for k, v in optimizer_state(model, optimizer).items()}
+    for name, parameter in model.named_parameters():  # one that never had a gradient has no state
+        state = optimizer.state.get(parameter, {})
+        tensors |= {f"adam/{name}/{slot}": value for slot, value in state.items()}
     note = {"epoch": progress.epoch, "seen": asdict(progress.seen)}
     return encode(tensors, json.dumps(note))
 
@@ -45,7 +48,7 @@ def encode_checkpoint(
 def restore_checkpoint(path: Path, model: NodeModel, optimizer: torch.optim.Adam) -> Progress:
     """Put the state into the model and the optimiser, after the whole file was found to be sound."""
     weights = shapes_of(model.state_dict())
-    optional = {f"adam/{name}": shape for name, shape in state_shapes(model, optimizer).items()}
+    optional = _state_shapes(model, optimizer)
     optional |= {f"best/{name}": shape for name, shape in weights.items()}
     tensors, note = decode(path, {f"model/{name}": shape for name, shape in weights.items()}, optional)
     parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "adam": {}}
@@ -55,30 +58,46 @@ def restore_checkpoint(path: Path, model: NodeModel, optimizer: torch.optim.Adam
     best, memory = parts["best"], parts["adam"]
     by_parameter = {key.rsplit("/", 1)[0] for key in memory}
     if len(memory) != len(SLOTS) * len(by_parameter) or len(best) not in (0, len(weights)):
-        raise InputError(
-            f"{path}: some of the optimiser's or the best weights are missing; restore it from a copy"
-        )
+        raise damaged(path, "some of the optimiser's or the best weights are missing")
     epoch, seen = _read_note(note, path)
     if (seen.kept_epoch > 0) != bool(best):
-        raise InputError(f"{path}: the counters and the best weights disagree; restore it from a copy")
+        raise damaged(path, "the counters and the best weights disagree")
     model.load_state_dict(parts["model"])
-    restore_optimizer(model, optimizer, memory)
-    device = next(model.parameters()).device
+    by_name, device = dict(model.named_parameters()), next(model.parameters()).device
+    for key, value in memory.items():
+        name, slot = key.rsplit("/", 1)
+        optimizer.state[by_name[name]][slot] = value.to(device)
     return Progress(epoch, seen, {k: v.to(device) for k, v in best.items()} or None)
+
+
+def _state_shapes(
+    model: NodeModel, optimizer: torch.optim.Adam
+) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+    by_row = {id(p) for p in model.structural_parameters()} if isinstance(optimizer, RowAdam) else set()
+    shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
+    for name, p in model.named_parameters():
+        steps = tuple(p.shape[:1]) if id(p) in by_row and p.dim() == 2 else ()
+        shapes[f"adam/{name}/step"] = (steps, torch.float32)
+        shapes |= {f"adam/{name}/{slot}": (tuple(p.shape), p.dtype) for slot in SLOTS[1:]}
+    return shapes
 
 
 def _read_note(note: str, path: Path) -> tuple[int, Seen]:
     try:
         content = json.loads(note)
         epoch, seen = content["epoch"], Seen(**content["seen"])
-        whole = [epoch, seen.kept_epoch, seen.alive_epoch]
+        counters = [epoch, seen.kept_epoch, seen.alive_epoch]
         sound = all(isinstance(v, int | float) and not math.isnan(v) for v in astuple(seen))
-        sound &= all(type(v) is int and 0 <= v <= epoch for v in whole) and epoch >= 1
+        sound &= is_whole(epoch, 1) and all(is_whole(v, 0, epoch) for v in counters)
     except (ValueError, KeyError, TypeError):
         sound = False
     if not sound:
-        raise InputError(f"{path}: its counters make no sense; restore it from a copy")
+        raise damaged(path, "its counters make no sense")
     return epoch, seen
+
+
+def damaged(place: object, why: str) -> InputError:
+    return InputError(f"{place}: {why}; restore it from a copy")
 
 
 def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
@@ -116,12 +135,10 @@ def decode(path: Path, expected: Shapes, optional: Shapes | None = None) -> tupl
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
             header = _header(file.metadata())
     except (SafetensorError, OSError) as error:
-        raise InputError(f"{path}: damaged or not safetensors ({error}); restore it from a copy") from None
+        raise damaged(path, f"damaged or not safetensors ({error})") from None
     note = header.get("note", "")
     if header.get("sha256") != _digest(tensors, note):
-        raise InputError(
-            f"{path}: the checksum does not match, so the file was changed; restore it from a copy"
-        )
+        raise damaged(path, "the checksum does not match, so the file was changed")
     return tensors, note
 
 

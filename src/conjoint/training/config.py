@@ -11,11 +11,10 @@ from typing import Any, TypeVar
 
 import tomli_w
 
-from ..errors import InputError
+from ..errors import InputError, is_whole
 from .stopping import RULES
 
 Kind = TypeVar("Kind")
-LARGEST = 2**63 - 1
 # The share of the learning rate, given how far training has come (0 at the first epoch, 1 at the last).
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "constant": lambda done: 1.0,
@@ -34,7 +33,7 @@ def _setting(default: Any, allowed: Callable[[Any], bool], remedy: str) -> Any:
 
 def _whole(default: int, least: int, remedy: str = "") -> Any:
     remedy = remedy or f"give a whole number, {least} or more"
-    return _setting(default, lambda value: type(value) is int and least <= value <= LARGEST, remedy)
+    return _setting(default, lambda value: type(value) is int and is_whole(value, least), remedy)
 
 
 def _number(default: float | None, remedy: str, inside: Callable[[float], bool] = lambda v: v >= 0) -> Any:

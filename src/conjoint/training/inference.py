@@ -7,6 +7,7 @@ memory holds one piece of the graph, not its hidden units.
 import contextlib
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from ..nn.attention import Structure
 from ..nn.cat import CAT
 from ..nn.interventions import LowRank
 from ..nn.model import NodeModel
-from .sampling import ALL, Places, draw, neighbourhood
+from .batches import ALL, Places, draw, neighbourhood
 
 Array = npt.NDArray[Any]
 PIECE_ENTRIES = 1 << 19
@@ -101,11 +102,13 @@ def infer(
         network.train(was_training)
 
 
+@dataclass(frozen=True, eq=False)
 class _Hidden:
     """What a layer gave, in memory if it is small, else in a mapped file. `ids` are its nodes, None = all."""
 
-    def __init__(self, values: Array, ids: Array | None, release: Callable[[], None]) -> None:
-        self.values, self.ids, self.release = values, ids, release
+    values: Array
+    ids: Array | None
+    release: Callable[[], None]
 
     def read(self, ids: Array) -> Tensor:
         found = torch.from_numpy(gather(self.values, self._place(ids), self.release))

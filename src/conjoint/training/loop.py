@@ -28,7 +28,6 @@ from .steps import Batches, Row, Steps, WholeSteps
 from .stopping import Seen, snapshot, watch
 
 OnEpoch = Callable[[Row], None]
-State = tuple[Progress, list[Row]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +119,7 @@ def _train(
             if run is not None:
                 held.enter_context(run.training())
                 now, history = run.restore(model, optimizer) or (now, history)
-        now, history = _state_of_first((now, history), model, optimizer, ranks)
+        now, history = _state_of_first(now, history, model, optimizer, ranks)
         held.enter_context(own_randomness(device))
         held.enter_context(steady_products(steps.nodes))
         held.enter_context(kept_memory())
@@ -146,7 +145,7 @@ def _train(
             if seen.out_of_patience(epoch, config.patience):
                 stopped = "patience"
                 break
-            stops = ranks.any_of(interrupt.requested)
+            stops = ranks.any_of(interrupt.is_set())
             saves = ranks.any_of(stops or (run is not None and run.due(epoch)))
             if saves:
                 steps.gather_state()
@@ -168,11 +167,12 @@ def _train(
     return fitted
 
 
-def _state_of_first(state: State, model: NodeModel, optimizer: torch.optim.Adam, ranks: Ranks) -> State:
+def _state_of_first(
+    now: Progress, history: list[Row], model: NodeModel, optimizer: torch.optim.Adam, ranks: Ranks
+) -> tuple[Progress, list[Row]]:
     """Every process starts from what rank 0 has: its weights, its optimiser, its history."""
     if ranks.world == 1:
-        return state
-    now, history = state
+        return now, history
     parameters = dict(model.named_parameters())
     slots = {
         name: {slot: (tuple(v.shape), v.dtype) for slot, v in optimizer.state.get(p, {}).items()}

@@ -1,17 +1,18 @@
-"""How large is a model, and how much memory will its training take? Answered without building it.
+"""How large is a model, how much memory does its training take, does it fit? Told without building it.
 
-The prediction is for full-graph training on a CPU and counts what a step holds at its peak, above the loaded
-graph: five numbers per parameter (weight, gradient, Adam's two moments, the best weights so far), and so many
-numbers per node and unit, per entry and head, per entry, and per stored feature. An entry is one direction of
-an edge, or a self-loop. How many was fitted to the measured growth of the process on graphs from Cora's size
-to ogbn-arxiv's (docs/cli.md has the comparison). Small training sets, which allow working on a part of the
-graph, need less; how many freed pieces the C library keeps is chance, most so for tensors of some megabytes.
+The prediction is for a CPU and counts what a step holds at its peak, above the loaded graph: five numbers per
+parameter (weight, gradient, Adam's two moments, the best weights so far), and so many numbers per node and
+unit, per entry and head, per entry, and per stored feature, each for what all passes of a step share and for
+what every pass keeps until its gradient is made. An entry is one direction of an edge, or a self-loop. How
+many was fitted to the measured growth of the process (docs/cli.md has the comparison). Small training sets,
+which allow working on a part of the graph, need less; how many freed pieces the C library keeps is chance,
+most so for tensors of some megabytes.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,33 +20,98 @@ import torch
 from torch import Tensor
 
 from .. import kernels
-from ..errors import InputError
+from ..errors import check_whole
 from ..graph.graph import Graph
 from ..graph.sparse import is_sparse, stored
 from ..nn.model import NodeModel
+from ..nn.random_propagation import RandomPropagation
 from ..nn.zoo import build, settings_of
-from .config import BATCH_KINDS, BatchConfig
-from .sampling import metis_bytes
+from .batches import metis_bytes
+from .config import BATCH_KINDS, BatchConfig, Consistency
 from .steps import FIELD_PAYS_BELOW
 
 FLOAT, INDEX = 4, 8  # bytes
 PER_PARAMETER = 5
+PER_CLASS = 6  # floats per node, class and pass of the consistency term
+USABLE = 0.8  # others live on the machine too, and a prediction is a prediction
+
+
+class Held(NamedTuple):
+    """Numbers that are held once, and that every pass adds."""
+
+    once: float
+    per_pass: float
+
+    def by(self, passes: int) -> float:
+        return self.once + self.per_pass * passes
 
 
 @dataclass(frozen=True)
 class Costs:
     """Numbers held at the peak of a training step."""
 
-    per_unit: float  # floats per node and unit of each layer's output
-    per_head: float  # floats per entry and head of each layer
+    per_unit: Held  # floats per node and unit of each layer's output
+    per_head: Held  # floats per entry and head of each layer
+    per_feature: Held  # floats per stored feature: the normalised copy, the dropped copy
     per_entry: float  # indices per entry
-    per_feature: float  # floats per stored feature: the normalised copy, the dropped copy
+    per_propagated: float  # floats per node and propagated unit, beside one for every step of every pass
     overhead: int  # bytes, whatever the size
 
 
-WITH_KERNELS = Costs(per_unit=4.9, per_head=4.6, per_entry=7.0, per_feature=2.2, overhead=2 * 2**20)
+WITH_KERNELS = Costs(Held(1.5, 3.4), Held(2.7, 1.9), Held(1.2, 1.0), 7, 8, 2 * 2**20)
 # Plain torch draws dropout masks from 64-bit counters and gathers rows, which takes several copies of each.
-WITHOUT_KERNELS = Costs(per_unit=21, per_head=2.5, per_entry=52, per_feature=11, overhead=4 * 2**20)
+WITHOUT_KERNELS = Costs(Held(7, 8), Held(6, 6), Held(8, 1), 13, 0, 4 * 2**20)
+
+
+class Network(NamedTuple):
+    """What of a network its memory depends on."""
+
+    units: list[int]  # of each layer's output
+    heads: list[int]  # of each layer; models without attention weigh an edge once
+    propagated: int = 0  # units that take `steps` along the edges
+    steps: int = 0
+    parameters: int = 0
+    attends: bool = True  # its passes have weights of their own on the entries
+
+    @staticmethod
+    def of(made: NodeModel, settings: Mapping[str, Any], classes: int) -> "Network":
+        depth, heads = settings.get("num_layers", 2), settings.get("heads", 1)
+        out_heads = settings.get("out_heads", 1)
+        units = [heads * settings.get("hidden", classes)] * (depth - 1) + [out_heads * classes]
+        steps = settings.get("steps", settings.get("propagate", 0))
+        propagated = units[0] if isinstance(made, RandomPropagation) else classes if steps else 0
+        parameters = sum(p.numel() for p in made.parameters())
+        each = [heads] * (depth - 1) + [out_heads]
+        return Network(units, each, propagated, steps, parameters, "heads" in settings)
+
+
+class Sizes(NamedTuple):
+    """Of the graph, or of the part of it that one step computes."""
+
+    nodes: int
+    entries: int
+    stored_features: float
+
+
+def training_memory(
+    sizes: Sizes, network: Network, passes: int = 1, costs: Costs | None = None
+) -> dict[str, Any]:
+    """Bytes by cause, for the kernels as they are in this installation unless `costs` says otherwise."""
+    active = bool(kernels.status()["active"])
+    costs = costs or (WITH_KERNELS if active else WITHOUT_KERNELS)
+    per_node = costs.per_unit.by(passes) * sum(network.units)
+    per_node += network.propagated * (costs.per_propagated + passes * (network.steps + 1))
+    per_node += PER_CLASS * passes * network.units[-1] if passes > 1 else 0
+    per_head = costs.per_head.by(passes if network.attends else 1)
+    parts = {
+        "weights, gradients, Adam, best weights": PER_PARAMETER * FLOAT * network.parameters,
+        "activations per node": round(FLOAT * sizes.nodes * per_node),
+        "attention per edge": round(FLOAT * sizes.entries * per_head * sum(network.heads)),
+        "the graph's order": round(INDEX * costs.per_entry * sizes.entries),
+        "input features": round(FLOAT * costs.per_feature.by(passes) * sizes.stored_features),
+        "overhead": costs.overhead,
+    }
+    return {"training_bytes": sum(parts.values()), "kernels": active, "parts": parts}
 
 
 def describe(
@@ -57,20 +123,26 @@ def describe(
     edges: int | None = None,
     nonzeros: int | None = None,
     settings: Mapping[str, Any] | None = None,
+    passes: int = 1,
 ) -> dict[str, Any]:
     """Parameter counts, and with `edges` (undirected) the predicted memory of training, in bytes.
 
-    `nonzeros` is the number of stored features where they are sparse; None: they are dense.
+    With it comes that of training in batches, by their kind, for models that can be trained so.
+
+    `nonzeros` is the number of stored features where they are sparse; None: they are dense. `passes` is that
+    of the consistency term.
     """
     for name, value in (("edges", edges), ("nonzeros", nonzeros)):
-        if value is not None and value < 0:
-            raise InputError(f"{name}={value}: give a whole number, 0 or more")
-    chosen = {**settings_of(model), **(settings or {})}
-    with torch.device("meta"):
-        made = build(model, features=features, classes=classes, num_nodes=nodes, **dict(settings or {}))
-    groups = parameter_groups(made)
-    stored = nodes * features if nonzeros is None else 2 * nonzeros  # a sparse one has its column beside it
-    sizes = Sizes(nodes, 2 * (edges or 0) + nodes, stored, sum(groups.values()))
+        if value is not None:
+            check_whole(name, value, 0)
+    made, chosen = _unbuilt(model, nodes, features, classes, settings or {})
+    network, memory = Network.of(made, chosen, classes), None
+    if edges is not None:
+        full = Sizes(nodes, 2 * edges + nodes, _stored(nodes, features, nonzeros))
+        cut = Sizes(nodes, 2 * edges, nodes * features)
+        kinds = () if made.reach is None else BATCH_KINDS
+        batches = {kind: batch_memory(BatchConfig(kind=kind), cut, network) for kind in kinds}
+        memory = training_memory(full, network, passes) | {"batches": batches}
     return {
         "model": model,
         "nodes": nodes,
@@ -78,65 +150,36 @@ def describe(
         "classes": classes,
         "edges": edges,
         "settings": chosen,
-        "parameters": sum(groups.values()),
-        "parameter_groups": groups,
-        "memory": None if edges is None else training_memory(sizes, *layers(chosen, classes)),
+        "parameters": network.parameters,
+        "parameter_groups": parameter_groups(made),
+        "memory": memory,
     }
 
 
-@dataclass(frozen=True)
-class Sizes:
-    nodes: int
-    entries: int
-    stored_features: int
-    parameters: int
+def _unbuilt(
+    model: str, nodes: int, features: int, classes: int, settings: Mapping[str, Any]
+) -> tuple[NodeModel, dict[str, Any]]:
+    """The model without memory for its weights, and all of its settings."""
+    with torch.device("meta"):
+        made = build(model, features=features, classes=classes, num_nodes=nodes, **settings)
+    return made, {**settings_of(model), **settings}
 
 
-def layers(settings: Mapping[str, Any], classes: int) -> tuple[list[int], list[int]]:
-    """Units and attention heads of each layer; models without attention weigh an edge once."""
-    depth, heads = settings.get("num_layers", 2), settings.get("heads", 1)
-    out_heads = settings.get("out_heads", 1)
-    units = [heads * settings.get("hidden", classes)] * (depth - 1) + [out_heads * classes]
-    return units, [heads] * (depth - 1) + [out_heads]
-
-
-def training_memory(
-    sizes: Sizes, units: list[int], heads: list[int], costs: Costs | None = None
-) -> dict[str, Any]:
-    """Bytes by cause, for the kernels as they are in this installation unless `costs` says otherwise."""
-    active = bool(kernels.status()["active"])
-    costs = costs or (WITH_KERNELS if active else WITHOUT_KERNELS)
-    parts = {
-        "weights, gradients, Adam, best weights": PER_PARAMETER * FLOAT * sizes.parameters,
-        "activations per node": round(costs.per_unit * FLOAT * sizes.nodes * sum(units)),
-        "attention per edge": round(costs.per_head * FLOAT * sizes.entries * sum(heads)),
-        "the graph's order": round(costs.per_entry * INDEX * sizes.entries),
-        "input features": round(costs.per_feature * FLOAT * sizes.stored_features),
-        "overhead": costs.overhead,
-    }
-    return {"training_bytes": sum(parts.values()), "kernels": active, "parts": parts}
+def _stored(nodes: int, features: int, nonzeros: int | None) -> int:
+    return nodes * features if nonzeros is None else 2 * nonzeros  # a sparse one has its column beside it
 
 
 def parameter_groups(model: NodeModel) -> dict[str, int]:
     """Numbers of parameters by the part of the network that they belong to."""
     groups: dict[str, int] = {}
     for name, parameter in model.named_parameters():
-        part = _part(name)
+        part, *rest = name.split(".")
+        if part == "intervention":
+            part = "structural factors V"
+        elif rest and rest[0].isdigit():
+            part = f"{'normalisation' if part == 'norms' else 'layer'} {int(rest[0]) + 1}"
         groups[part] = groups.get(part, 0) + parameter.numel()
     return groups
-
-
-def _part(name: str) -> str:
-    first, *rest = name.split(".")
-    if first == "intervention":
-        return "structural factors V"
-    if rest and rest[0].isdigit():
-        return f"{'normalisation' if first == 'norms' else 'layer'} {int(rest[0]) + 1}"
-    return first
-
-
-# Others live on the machine too, and a prediction is a prediction.
-USABLE = 0.8
 
 
 @dataclass(frozen=True)
@@ -184,6 +227,7 @@ def choose_way(
     train: npt.NDArray[Any],
     val: npt.NDArray[Any],
     *,
+    consistency: Consistency | None = None,
     available: int | None = None,
 ) -> Way:
     """What to train on: the full graph, the receptive field or batches, by the memory of each.
@@ -191,65 +235,37 @@ def choose_way(
     The rule looks at sizes alone, so the same graph and machine give the same answer.
     """
     available = available_memory() if available is None else available
-    usable = USABLE * available
-    sizes = {"features": graph.num_features, "classes": max(2, graph.num_classes)}
+    usable, passes = USABLE * available, 1 if consistency is None else consistency.passes
+    nodes, features, classes = graph.num_nodes, graph.num_features, max(2, graph.num_classes)
+    made, chosen = _unbuilt(model, nodes, features, classes, settings)
+    network = Network.of(made, chosen, classes)
     given = graph.given_x
     nonzeros = stored(given).numel() if isinstance(given, Tensor) and is_sparse(given) else None
-    about = describe(
-        model,
-        nodes=graph.num_nodes,
-        **sizes,
-        edges=graph.num_edges // 2,
-        nonzeros=nonzeros,
-        settings=settings,
-    )
-    full = int(about["memory"]["training_bytes"])
-    with torch.device("meta"):
-        hops = build(model, **sizes, num_nodes=graph.num_nodes, **settings).reach
+    sizes = Sizes(nodes, graph.num_edges + nodes, _stored(nodes, features, nonzeros))
+    full = int(training_memory(sizes, network, passes)["training_bytes"])
     if graph.folder is not None:  # it would have to be read into memory first
-        full += FLOAT * graph.num_nodes * graph.num_features + 16 * graph.num_edges
-    if hops is None:
+        full += FLOAT * nodes * features + 2 * INDEX * graph.num_edges
+    if made.reach is None:
         return Way("full", full, available, "this model needs all of it", full > usable)
-    widths = layers({**settings_of(model), **settings}, sizes["classes"])
-    fields = [field_size(graph, nodes, hops) for nodes in (train, val)]
-    share = fields[0].work / (hops * (graph.num_edges + graph.num_nodes))
-    parameters = int(about["parameters"])
-    cut = max(
-        training_memory(Sizes(f.nodes, f.entries, f.nodes * graph.num_features, parameters), *widths)[
-            "training_bytes"
-        ]
-        for f in fields
-    )
+    if consistency is not None and consistency.sample == 0 and full <= usable:
+        return Way("full", full, available, "all of its nodes must be consistent")
+    fields = [field_size(graph, targets, made.reach) for targets in (train, val)]
+    share = fields[0].work / (made.reach * sizes.entries)
+    parts = [Sizes(f.nodes, f.entries, sizes.stored_features * f.nodes / nodes) for f in fields]
+    cut = max(int(training_memory(part, network, passes)["training_bytes"]) for part in parts)
     if full <= usable:
         if share < FIELD_PAYS_BELOW:
             return Way("field", min(full, cut), available, f"{100 * share:.0f}% of the full graph's work")
         return Way("full", full, available, "it fits")
+    why = f"the full graph would take {readable(full)}"
     if cut <= usable and graph.folder is None:
-        return Way("field", cut, available, f"the full graph would take {readable(full)}", True)
-    fits = metis_bytes(graph.num_nodes, graph.num_edges) <= usable
-    batch = BatchConfig(kind="clusters" if fits else "neighbours")
-    needed = batch_memory(
-        batch, graph.num_nodes, graph.num_edges, graph.num_features, parameters, hops, widths
-    )
-    return Way(batch.kind, needed, available, f"the full graph would take {readable(full)}", True)
+        return Way("field", cut, available, why, True)
+    batch = BatchConfig(kind="clusters" if metis_bytes(nodes, graph.num_edges) <= usable else "neighbours")
+    whole = Sizes(nodes, graph.num_edges, nodes * features)
+    return Way(batch.kind, batch_memory(batch, whole, network), available, why, True)
 
 
-def describe_batches(
-    model: str, *, nodes: int, edges: int, features: int, classes: int, settings: Mapping[str, Any]
-) -> dict[str, int]:
-    """Bytes that training takes by kind of batch, sizes as `BatchConfig` has them; none for some models."""
-    chosen = {**settings_of(model), **settings}
-    with torch.device("meta"):
-        made = build(model, features=features, classes=classes, num_nodes=nodes, **settings)
-    if made.reach is None:
-        return {}
-    parameters = sum(p.numel() for p in made.parameters())
-    sizes = (nodes, 2 * edges, features, parameters, made.reach, layers(chosen, classes))
-    return {kind: batch_memory(BatchConfig(kind=kind), *sizes) for kind in BATCH_KINDS}
-
-
-@dataclass(frozen=True)
-class FieldSize:
+class FieldSize(NamedTuple):
     nodes: int
     entries: int  # of the widest layer, self-loops included
     work: int  # entries of all layers
@@ -276,25 +292,18 @@ def field_size(graph: Graph, targets: npt.NDArray[Any], hops: int) -> FieldSize:
     return FieldSize(int(reached.sum()), entries, work)
 
 
-def batch_memory(
-    config: BatchConfig,
-    nodes: int,
-    entries: int,
-    features: int,
-    parameters: int,
-    hops: int,
-    widths: tuple[list[int], list[int]],
-) -> int:
+def batch_memory(config: BatchConfig, graph: Sizes, network: Network) -> int:
     """Bytes that training in batches takes: what is kept per parameter and per node, and one batch."""
-    mean = entries / max(1, nodes)
+    mean = graph.entries / max(1, graph.nodes)
     if config.kind == "clusters":
         here, edges = float(config.nodes), config.nodes * (mean + 1)
     else:
         rings = [float(config.nodes)]
-        for fanout in config.fanout_of(hops):
+        for fanout in config.fanout_of(len(network.units)):
             rings.append(rings[-1] * min(fanout, mean))
         here, edges = sum(rings), sum(rings[:-1]) + sum(rings[1:])
-    held = int(min(here, nodes))
-    one = training_memory(Sizes(held, int(min(edges, entries + nodes)), held * features, 0), *widths)
+    held = int(min(here, graph.nodes))
+    features = held * graph.stored_features / max(1, graph.nodes)
+    one = training_memory(Sizes(held, int(min(edges, graph.entries + graph.nodes)), features), network)
     per_node = 8 + 8 + 8 + 1 + 8  # row pointers, labels, local numbers, training mask, orders of an epoch
-    return int(PER_PARAMETER * FLOAT * parameters + per_node * nodes + one["training_bytes"])
+    return int(per_node * graph.nodes + one["training_bytes"])

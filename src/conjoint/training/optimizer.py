@@ -1,4 +1,4 @@
-"""Adam with the structural parameters in a group of their own, and its state by parameter name."""
+"""Adam with the structural parameters in a group of their own."""
 
 from typing import Any
 
@@ -7,8 +7,6 @@ from torch import Tensor, nn
 
 from ..nn.model import NodeModel
 from .config import TrainConfig
-
-SLOTS = ("step", "exp_avg", "exp_avg_sq")
 
 
 class RowAdam(torch.optim.Adam):
@@ -60,33 +58,3 @@ def set_rate(optimizer: torch.optim.Adam, lr: float) -> float:
     for group in optimizer.param_groups:
         group["lr"] = lr
     return lr
-
-
-def optimizer_state(model: NodeModel, optimizer: torch.optim.Adam) -> dict[str, Tensor]:
-    """Adam's memory as `name/slot` tensors. A parameter that never had a gradient has none."""
-    return {
-        f"{name}/{slot}": value
-        for name, parameter in model.named_parameters()
-        for slot, value in optimizer.state.get(parameter, {}).items()
-    }
-
-
-def state_shapes(
-    model: NodeModel, optimizer: torch.optim.Adam
-) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
-    """The tensors that `optimizer_state` may give."""
-    by_row = {id(p) for p in model.structural_parameters()} if isinstance(optimizer, RowAdam) else set()
-    shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
-    for name, p in model.named_parameters():
-        steps = tuple(p.shape[:1]) if id(p) in by_row and p.dim() == 2 else ()
-        shapes |= {f"{name}/step": (steps, torch.float32)}
-        shapes |= {f"{name}/{slot}": (tuple(p.shape), p.dtype) for slot in SLOTS[1:]}
-    return shapes
-
-
-def restore_optimizer(model: NodeModel, optimizer: torch.optim.Adam, saved: dict[str, Tensor]) -> None:
-    by_name = dict(model.named_parameters())
-    for key, value in saved.items():
-        name, slot = key.rsplit("/", 1)
-        parameter = by_name[name]
-        optimizer.state[parameter][slot] = value.to(parameter.device)

@@ -3,6 +3,7 @@
 import contextlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from torch import Tensor
 
 from ..data.write import defused, written_whole
 from ..errors import InputError
+from ..graph.adjacency import adjacency
 from ..graph.graph import Graph, as_graph
 from ..graph.splits import Split
 from ..nn.model import NodeModel
+from ..nn.new_nodes import with_new_nodes
 from ..threads import steady_products
 from .config import TrainConfig
 from .inference import infer
@@ -32,6 +35,26 @@ def predict_proba(model: NodeModel, graph: Graph, config: TrainConfig) -> Tensor
     whole = whole_graph(model, graph, config)
     with steady_products(len(whole.labels)):
         return model.probabilities(whole.x, whole.graph)
+
+
+def predict_new_nodes(model: NodeModel, before: Graph, after: Graph, config: TrainConfig) -> Tensor:
+    """Class probabilities of every node of `after`, old ones first. -> [nodes of after, classes]
+
+    Nothing is trained: interventions get rows for the new nodes (`conjoint.nn.new_nodes`), all weights stay.
+    """
+    before, after = as_graph(before), as_graph(after)
+    if after.num_features != before.num_features:
+        raise InputError(
+            f"after.x has {after.num_features} columns, the network reads {before.num_features}; make the "
+            "new nodes' features in the same way as those of training"
+        )
+    known, joint = (adjacency(graph.edge_index, graph.num_nodes) for graph in (before, after))
+    return predict_proba(with_new_nodes(model, known, joint), after, as_trained(config, before))
+
+
+def as_trained(config: TrainConfig, graph: Graph) -> TrainConfig:
+    """What "auto" meant in training: a new node's features must not change how the old ones are read."""
+    return replace(config, row_normalise="always" if graph.normalises(config.row_normalise) else "never")
 
 
 @torch.no_grad()
@@ -110,11 +133,11 @@ def prediction_columns(
 ) -> Columns:
     """The table of predictions: id, part (train, val, test or nothing), label, predicted and probability."""
     names = np.array([*class_names, ""])  # label -1 takes the last: unlabelled
+    # Kept with its split, whose id means nothing once it is gone.
+    _, parts = graph.once(("parts", id(split)), lambda: (split, _parts_of(split, graph.num_nodes)))
     columns: Columns = {
         "id": np.asarray(graph.node_ids[nodes]),
-        "part": graph.once(("parts", id(split)), lambda: (split, _parts_of(split, graph.num_nodes)))[1][
-            nodes
-        ],
+        "part": parts[nodes],
         "label": names[graph.y.cpu().numpy()[nodes]],
         "predicted": names[shares.argmax(axis=1)],
         "probability": shares.max(axis=1),

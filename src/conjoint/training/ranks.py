@@ -22,6 +22,7 @@ from ..errors import ConjointError, InputError
 DEFAULT_TIMEOUT = 600.0
 Rows = tuple[Tensor, Tensor]  # numbers of rows, and the rows
 Reduce = Callable[[dist.GradBucket], torch.futures.Future[Tensor]]
+Batchwise = Callable[[], contextlib.AbstractContextManager[None]]
 
 
 class PeerLost(ConjointError):
@@ -250,33 +251,27 @@ class GradientSums:
 
 
 @contextlib.contextmanager
-def averaged_statistics(model: nn.Module, count: int, ranks: Ranks) -> Iterator[Callable[[], None]]:
+def averaged_statistics(model: nn.Module, count: int, ranks: Ranks) -> Iterator[Batchwise]:
     """Running statistics of batch normalisation that do not depend on how batches are spread over processes.
 
-    Every one of a step's batches moves them from where the step began, and the mean over all is kept. The
-    function that is given must be called before each batch.
+    Every one of a step's batches moves them from where the step began, and the mean over all is kept. Each
+    batch is computed inside the context that is given.
     """
     norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm1d) and m.running_mean is not None]
     running: list[Tensor] = [t for m in norms for t in (m.running_mean, m.running_var) if t is not None]
     counters = [m.num_batches_tracked for m in norms if m.num_batches_tracked is not None]
     before, steps = [t.clone() for t in running], [t.clone() for t in counters]
     sums = [torch.zeros_like(t, dtype=torch.float64) for t in running]  # the same in every order
-    begun = False
 
-    def add() -> None:
+    @contextlib.contextmanager
+    def one_batch() -> Iterator[None]:
+        for now, then in zip(running, before, strict=True):
+            now.copy_(then)
+        yield
         for total, now in zip(sums, running, strict=True):
             total += now
 
-    def next_batch() -> None:
-        nonlocal begun
-        if begun:
-            add()
-        begun = True
-        for now, then in zip(running, before, strict=True):
-            now.copy_(then)
-
-    yield next_batch
-    add()
+    yield one_batch
     for now, total in zip(running, sums, strict=True):
         now.copy_(ranks.mean(total / count))
     for counter, then in zip(counters, steps, strict=True):

@@ -1,7 +1,8 @@
 """A run folder: settings, history, weights, sidecar, node ids, and a checkpoint while training goes on.
 
-`start_run` makes it, `fit(..., run=run)` fills it, `resume_run` opens it again, `load_run` uses it.
-Nothing in a folder is trusted before it was compared.
+`start_run` makes it, `fit(..., run=run)` fills it, `resume_run` opens it again, `load_run` uses it. The
+sidecar, model.json, is everything besides the weights that is needed to use them again, and where they come
+from. Nothing in a folder is trusted before it was compared.
 """
 
 import contextlib
@@ -10,23 +11,28 @@ import hashlib
 import io
 import json
 import os
+import platform
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+import conjoint
+
 from ..data.npz import read_array
-from ..errors import InputError
+from ..errors import InputError, is_whole
 from ..graph.graph import Graph, as_graph
 from ..graph.splits import Split
 from ..nn.model import NodeModel
+from ..nn.zoo import build as build_by_name
 from ..storage import (
     append_line,
     locked,
@@ -37,16 +43,67 @@ from ..storage import (
     sync_file,
     write_atomically,
 )
-from .checkpoint import Progress, decode, encode, encode_checkpoint, restore_checkpoint, shapes_of
+from .checkpoint import Progress, damaged, decode, encode, encode_checkpoint, restore_checkpoint, shapes_of
 from .config import TrainConfig, config_from, config_to, read_toml, write_toml
 from .seeding import own_randomness
-from .sidecar import Builder, ModelSpec, Sidecar, json_object, sidecar_from, sidecar_to, versions
 from .stopping import Snapshot
 
 CONFIG, METRICS, WEIGHTS = "config.toml", "metrics.jsonl", "weights.safetensors"
 SIDECAR, CHECKPOINT, IDS = "model.json", "checkpoint.safetensors", "node_ids.npy"
-MEBIBYTE, GIBIBYTE = 2**20, 2**30
+MEBIBYTE, GIBIBYTE, FORMAT = 2**20, 2**30, 1
 Row = dict[str, Any]
+Builder = Callable[..., NodeModel]
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model by its name in the zoo and its settings: enough to build it again."""
+
+    name: str
+    features: int
+    classes: int
+    num_nodes: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def build(self, seed: int, build: Builder | None = None) -> NodeModel:
+        """The model with fresh weights drawn from `seed`. `build` stands in for `conjoint.nn.zoo.build`."""
+        sizes = {"features": self.features, "classes": self.classes, "num_nodes": self.num_nodes}
+        return (build or build_by_name)(self.name, **sizes, seed=seed, **self.settings)
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """What model.json holds. `result` and `weights_sha256` are there once the run has finished."""
+
+    model: ModelSpec
+    class_names: tuple[str, ...]
+    data_name: str
+    data_fingerprint: str
+    split_name: str
+    split_seed: int | None
+    split_sizes: tuple[int, int, int]
+    split_fingerprint: str
+    versions: Mapping[str, str]
+    result: Mapping[str, Any] | None = None
+    weights_sha256: str | None = None
+    format: int = FORMAT
+
+    @property
+    def finished(self) -> bool:
+        return self.weights_sha256 is not None
+
+    def encoded(self) -> bytes:
+        return (json.dumps(asdict(self), indent=1, allow_nan=False) + "\n").encode()
+
+
+def versions() -> dict[str, str]:
+    return {
+        "conjoint": conjoint.__version__,
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
 
 
 @dataclass(eq=False)
@@ -82,16 +139,13 @@ class Run:
 
     def check(self, config: TrainConfig, data: Graph, split: Split) -> None:
         """A run goes on only with exactly the settings, the graph and the split that it was started with."""
+        then = self.sidecar
         if config != self.config:
             raise InputError(f"{self.path}: started with other settings; resume with those of its {CONFIG}")
-        if data.fingerprint != self.sidecar.data_fingerprint:
-            raise InputError(
-                f"{self.path}: started on another graph ({self.sidecar.data_name}); load that one"
-            )
-        if split_fingerprint(split) != self.sidecar.split_fingerprint:
-            raise InputError(
-                f"{self.path}: started with another split ({self.sidecar.split_name}); use that one"
-            )
+        if data.fingerprint != then.data_fingerprint:
+            raise InputError(f"{self.path}: started on another graph ({then.data_name}); load that one")
+        if split_fingerprint(split) != then.split_fingerprint:
+            raise InputError(f"{self.path}: started with another split ({then.split_name}); use that one")
 
     @contextlib.contextmanager
     def training(self) -> Iterator[None]:
@@ -123,14 +177,10 @@ class Run:
         for number, line in enumerate(lines[:rows], start=1):
             row = json_object(line, f"{source} line {number}")
             if row.get("epoch") != number:
-                raise InputError(
-                    f"{source} line {number}: not the row of epoch {number}; restore it from a copy"
-                )
+                raise damaged(f"{source} line {number}", f"not the row of epoch {number}")
             history.append(row)
         if rows is not None and len(history) < rows:
-            raise InputError(
-                f"{source}: {len(history)} rows, the checkpoint counts {rows}; restore it from a copy"
-            )
+            raise damaged(source, f"{len(history)} rows, the checkpoint counts {rows}")
         return history
 
     def append(self, row: Mapping[str, Any]) -> None:
@@ -138,9 +188,8 @@ class Run:
 
     def due(self, epoch: int) -> bool:
         """Whether it is time for a checkpoint."""
-        if self.every_epochs is not None and epoch % self.every_epochs == 0:
-            return True
-        return time.monotonic() - self._saved_at >= self.every_seconds
+        counted = self.every_epochs is not None and epoch % self.every_epochs == 0
+        return counted or time.monotonic() - self._saved_at >= self.every_seconds
 
     def save(self, model: NodeModel, optimizer: torch.optim.Adam, progress: Progress) -> None:
         if (self.path / METRICS).exists():
@@ -153,7 +202,7 @@ class Run:
         digest = hashlib.sha256()
         write_atomically(self.path / WEIGHTS, _digested(encode(best), digest))
         self.sidecar = replace(self.sidecar, result=result, weights_sha256=digest.hexdigest())
-        write_atomically(self.path / SIDECAR, sidecar_to(self.sidecar).encode())
+        write_atomically(self.path / SIDECAR, self.sidecar.encoded())
         self.tidy()
 
     def adopt(self, history: list[dict[str, Any]], best: Snapshot, result: Mapping[str, Any]) -> None:
@@ -188,8 +237,11 @@ def start_run(
 ) -> Run:
     """A new run folder, complete from its first moment: it is filled elsewhere and moved into place."""
     path, data = Path(path), as_graph(data)
+    exists = InputError(
+        f"{path}: already there and never overwritten; resume it with --resume or choose another --out"
+    )
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise _exists(path)
+        raise exists
     sidecar = Sidecar(
         model=model,
         class_names=tuple(data.class_names or map(str, range(model.classes))),
@@ -209,14 +261,17 @@ def start_run(
             _remove_abandoned(path)
             beside.mkdir()
         write_atomically(beside / CONFIG, write_toml(sections).encode())
-        write_atomically(beside / SIDECAR, sidecar_to(sidecar).encode())
-        write_atomically(beside / IDS, _ids(data))
+        write_atomically(beside / SIDECAR, sidecar.encoded())
+        # An array file: a million ids do not belong into JSON.
+        ids, file = np.asarray(data.node_ids), io.BytesIO()
+        np.save(file, ids if ids.dtype.kind in "iuUS" else ids.astype(np.str_), allow_pickle=False)
+        write_atomically(beside / IDS, file.getvalue())
         with storage_errors(path):
             try:
                 os.rename(beside, path)
             except OSError:
                 if path.exists():
-                    raise _exists(path) from None
+                    raise exists from None
                 raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
@@ -244,9 +299,8 @@ def load_run(path: str | Path, build: Builder | None = None) -> tuple[NodeModel,
     """
     run = resume_run(path)
     if not run.sidecar.finished:
-        raise InputError(
-            f"{path}: training has not finished; go on with it first: conjoint train --resume {path}"
-        )
+        go_on = f"go on with it first: conjoint train --resume {path}"
+        raise InputError(f"{path}: training has not finished; {go_on}")
     weights = run.path / WEIGHTS
     if not weights.is_file():
         raise InputError(f"{weights}: no such file; the run folder is incomplete")
@@ -275,7 +329,7 @@ def node_ids(run: Run) -> npt.NDArray[Any]:
     path = run.path / IDS
     ids = read_array(read_file(path, 8 * GIBIBYTE, "the list of node ids"), path)
     if ids.shape != (run.spec.num_nodes,):
-        raise InputError(f"{path}: expected {run.spec.num_nodes} ids; restore it from a copy")
+        raise damaged(path, f"expected {run.spec.num_nodes} ids")
     return ids
 
 
@@ -286,14 +340,6 @@ def split_fingerprint(split: Split) -> str:
         digest.update(f"{part.numel()}\n".encode())
         digest.update(part.cpu().to(torch.int64).numpy().tobytes())
     return digest.hexdigest()
-
-
-def _ids(data: Graph) -> bytes:
-    """Node ids as an array file: a million of them do not belong into JSON."""
-    ids = np.asarray(data.node_ids)
-    out = io.BytesIO()
-    np.save(out, ids if ids.dtype.kind in "iuUS" else ids.astype(np.str_), allow_pickle=False)
-    return out.getvalue()
 
 
 def _digested(pieces: Iterable[memoryview], digest: "hashlib._Hash") -> Iterator[memoryview]:
@@ -309,7 +355,64 @@ def _remove_abandoned(path: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _exists(path: Path) -> InputError:
-    return InputError(
-        f"{path}: already there and never overwritten; resume it with --resume or choose another --out"
-    )
+def sidecar_from(text: str, source: str) -> Sidecar:
+    """Read model.json, trusting nothing in it."""
+    content = json_object(text, source)
+    if content.get("format") != FORMAT:
+        raise InputError(
+            f"{source}: format {content.get('format')!r}, this version reads {FORMAT}; update conjoint"
+        )
+    _check(content, Sidecar, source)
+    _check(content["model"], ModelSpec, f"{source}: model")
+    if not all(isinstance(name, str) for name in content["class_names"]):
+        raise InputError(f"{source}: class_names must be strings")
+    sizes = content["split_sizes"]
+    if len(sizes) != 3 or not all(type(size) is int for size in sizes):
+        raise InputError(f"{source}: split_sizes must be three whole numbers")
+    result = content["result"] or {}
+    epochs: Any = result.get("epochs")
+    sound = is_whole(epochs, 1) and is_whole(result.get("best_epoch"), 1, epochs)
+    if content["weights_sha256"] is not None and not sound:
+        raise InputError(f"{source}: finished without a result that makes sense; the file is damaged")
+    spec = ModelSpec(**content.pop("model"))
+    for name in ("features", "classes", "num_nodes"):
+        if not is_whole(getattr(spec, name), 0, 2**40 - 1):
+            raise InputError(f"{source}: model: {name}={getattr(spec, name)} is out of range")
+    names, sizes = tuple(content.pop("class_names")), tuple(content.pop("split_sizes"))
+    return Sidecar(model=spec, class_names=names, split_sizes=sizes, **content)
+
+
+def json_object(text: str, source: str) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError(f"{source}: not valid JSON; it is damaged or another file") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{source}: expected a JSON object; it is damaged or another file")
+    return content
+
+
+_IN_JSON: dict[Any, type] = {ModelSpec: dict, Mapping: dict, tuple: list}
+
+
+def _kinds(declared: Any) -> tuple[type, ...]:
+    """How values of a field's type are written in JSON."""
+    if isinstance(declared, UnionType):
+        return tuple(kind for part in get_args(declared) for kind in _kinds(part))
+    plain = get_origin(declared) or declared
+    return (_IN_JSON.get(plain, plain),)
+
+
+def _check(content: Mapping[str, Any], kind: type, source: str) -> None:
+    """Every entry of the dataclass is there, of its type, and nothing else."""
+    wanted = {each.name: _kinds(each.type) for each in fields(kind)}
+    for name in content:
+        if name not in wanted:
+            raise InputError(f"{source}: unknown entry {name!r}; the file is foreign or from a newer version")
+    for name, kinds in wanted.items():
+        value = content.get(name, ...)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            found = "missing" if value is ... else type(value).__name__
+            raise InputError(
+                f"{source}: {name!r} is {found}, expected {kinds[0].__name__}; the file is damaged"
+            )

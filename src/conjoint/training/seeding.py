@@ -41,23 +41,19 @@ def build_seeded(build: Callable[[], Built], seed: int) -> Built:
         return build()
 
 
-class Interrupt:
-    requested = False
-
-
 @contextlib.contextmanager
-def deferred_interrupt(wanted: bool) -> Iterator[Interrupt]:
-    """The first Ctrl-C sets `requested`, so that a checkpoint holds whole epochs only; a second interrupts at
+def deferred_interrupt(wanted: bool) -> Iterator[threading.Event]:
+    """The first Ctrl-C sets the event, so that a checkpoint holds whole epochs only; a second interrupts at
     once, as usual."""
-    interrupt = Interrupt()
+    interrupt = threading.Event()
     if not wanted or threading.current_thread() is not threading.main_thread():
         yield interrupt  # only the main thread receives signals
         return
 
     def request(number: int, frame: FrameType | None) -> None:
-        if interrupt.requested:
+        if interrupt.is_set():
             raise KeyboardInterrupt
-        interrupt.requested = True
+        interrupt.set()
 
     before = signal.signal(signal.SIGINT, request)
     try:

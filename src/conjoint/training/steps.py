@@ -194,9 +194,9 @@ class WholeSteps(Steps):
 
 def check_labels(labels: Tensor, classes: int) -> None:
     """The model must know every class that it is to learn."""
-    if int(labels.min()) < 0:
+    if labels.numel() and int(labels.min()) < 0:
         raise InputError("split.train holds a node without a label (-1); train on labelled nodes only")
-    if int(labels.max()) >= classes:
+    if labels.numel() and int(labels.max()) >= classes:
         raise InputError(
             f"the model has {classes} classes but a training node has class {int(labels.max())}; build it "
             "for more"
