@@ -89,8 +89,11 @@ def main(folder: Path) -> None:
     train(folder / "whole")  # in this process: what torch loads on first use, the children then have
     outcomes, kills = [outcome(folder / "whole")], 0
     rng = random.Random(7)
+    started = time.perf_counter()
+    in_child(partial(train, folder / "timed"))
+    whole = time.perf_counter() - started  # on a fast machine a fixed time would kill hardly any
     for trial in range(3):
-        path, mean = folder / f"timed-{trial}", 0.05
+        path, mean = folder / f"timed-{trial}", whole / 4
         while not in_child(partial(train, path), kill_after=rng.uniform(0.0, mean)):
             kills, mean = kills + 1, mean * 1.2
         outcomes.append(outcome(path))
