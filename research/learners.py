@@ -17,7 +17,8 @@ from conjoint.experiments.rows import RunSpec
 from conjoint.graph.graph import Graph
 from conjoint.graph.sparse import to_scipy
 from conjoint.graph.splits import Split
-from conjoint.selection.choose import choose_intervention, choose_recommended
+from conjoint.selection.choose import choose_intervention
+from research.recommended import choose_recommended
 
 Floats = npt.NDArray[np.float64]
 STRENGTHS = tuple(10.0**k for k in range(-2, 6))  # of 1/C: from hardly any regularisation to a lot
@@ -75,7 +76,7 @@ def automatic(spec: RunSpec, data: Graph, split: Split) -> dict[str, Any]:
 
 
 def recommended(spec: RunSpec, data: Graph, split: Split) -> dict[str, Any]:
-    """What `conjoint train` does."""
+    """What `conjoint train` did before it learnt ensembles."""
     return _chosen(spec, data, split, choose_recommended)
 
 

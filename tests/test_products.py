@@ -24,7 +24,7 @@ def digests(*threads: int) -> dict[str, list[str]]:
 
 def test_weights_do_not_depend_on_threads_or_process() -> None:
     several, alone = digests(1, 2, 3), digests(2)
-    assert len(several) == 7
+    assert len(several) == 8
     for case, found in several.items():
         assert len(set(found)) == 1, case
         assert alone[case] == found[:1], case

@@ -37,7 +37,7 @@ def test_the_example_for_pytorch_geometric(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_example_for_the_whole_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CONJOINT_DATA", raising=False)
     names: dict[str, Any] = {}
-    exec(blocks("python")[1].replace("seed=0)", 'seed=0, train={"epochs": 2})'), names)
+    exec(blocks("python")[1].replace("seed=0", 'seed=0, trials=3, train={"epochs": 2}'), names)
     assert len(names["learned"].predictions["predicted"]) == 2708
 
 
@@ -46,7 +46,9 @@ def test_the_example_for_scikit_learn() -> None:
     y = np.full(data.num_nodes, -1)
     train = make_split(data, "per-class", seed=0).train.numpy()
     y[train] = data.y.numpy()[train]
-    names = {"X": to_scipy(data.x), "y": y, "A": data.edge_index.numpy()}
-    code = blocks("python")[2]
-    exec(code.replace("random_state=0", "random_state=0, epochs=5"), names)
-    assert names["classifier"].predict_proba(names["X"]).shape == (2708, 7)
+    code = blocks("python")[2].split("classifier.attention_")[0]
+    for few, attends in (("trials=2", False), ("model='cat-i-mf', epochs=5", True)):
+        names = {"X": to_scipy(data.x), "y": y, "A": data.edge_index.numpy()}
+        exec(code.replace("random_state=0", f"random_state=0, {few}"), names)
+        assert names["classifier"].predict_proba(names["X"]).shape == (2708, 7)
+        assert not attends or set(names["classifier"].attention_.layer) == {0, 1}

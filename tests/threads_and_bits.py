@@ -15,7 +15,7 @@ from conjoint.nn import zoo
 from conjoint.threads import LARGE, steady_products
 from conjoint.training import TrainConfig, fit
 
-# gcn: its gradient is a small product with a long sum, which MKL splits by threads. gin: batch normalisation.
+# gcn: its gradient is a small product with a long sum, which MKL splits by threads. gin, rescat: norms.
 CASES = (
     ("cat-i-mf", "whole"),
     ("cat-e-sc", "auto"),
@@ -23,6 +23,7 @@ CASES = (
     ("gin", "whole"),
     ("spread-trust", "whole"),
     ("gated-trust", "whole"),
+    ("rescat-i-mf", "whole"),
 )
 
 

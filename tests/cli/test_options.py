@@ -34,6 +34,7 @@ def test_options_stand_where_a_file_would_have_them() -> None:
         "model": {"num_layers": 3},
         "train": {"penalty_weight": 0.1},
         "batch": {},
+        "search": {},
     }
 
 

@@ -19,9 +19,9 @@ def plan(*arguments: str) -> Plan:
 def test_nothing_said_means_the_embedded_cora() -> None:
     made = plan()
     assert made.data == {"name": "cora", "source": "embedded"}
-    assert (made.setting.model, made.setting.settings) == (recommended.MODEL, {})
-    assert made.seeds == tuple(range(recommended.SEEDS))
-    assert made.setting.train == recommended.TRAIN and made.split == {}
+    assert (made.setting.model, made.setting.settings) == ("ensemble", {})
+    assert made.seeds == (0,) and plan("--model", "gat").seeds == tuple(range(recommended.SEEDS))
+    assert made.setting.train == made.setting.search == made.split == {}
 
 
 @pytest.mark.parametrize(
@@ -41,10 +41,11 @@ def test_what_only_attention_has_asks_for_attention(arguments: list[str]) -> Non
     assert "consistency" not in made.setting.train and "rule" not in made.setting.train
 
 
-def test_options_beat_the_recommended_setting() -> None:
-    made = plan("--epochs", "7", "--consistency", "passes=4", "--hidden", "16")
-    assert made.setting.train == {**recommended.TRAIN, "epochs": 7, "consistency": {"passes": 4}}
-    assert (made.setting.model, made.setting.settings) == (recommended.MODEL, {"hidden": 16})
+def test_options_are_asked_of_every_member() -> None:
+    made = plan("--epochs", "7", "--hidden", "16", "--trials", "3", "--metric", "macro-f1", "--single")
+    assert made.setting.is_ensemble and made.setting.train == {"epochs": 7}
+    assert made.setting.settings == {"hidden": 16}
+    assert made.setting.search == {"trials": 3, "metric": "macro-f1", "single": True}
 
 
 def test_several_ranks_train_attention(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +87,7 @@ def test_a_runs_own_config_is_a_config(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_consistency_takes_settings_or_its_defaults() -> None:
     assert plan("--model", "gat", "--consistency").setting.train == {"consistency": {}}
-    assert plan("cora", "--consistency", "passes=2,weight=3.0").setting.train["consistency"] == {
+    assert plan("--model", "gat", "--consistency", "passes=2,weight=3.0").setting.train["consistency"] == {
         "passes": 2,
         "weight": 3.0,
     }
@@ -125,7 +126,12 @@ def test_values_read_as_toml_or_as_a_word(text: str, value: object) -> None:
         (["--nodes", "n.csv"], "--edges"),
         (["--edges", "e.csv", "--edition", "release"], "--edition"),
         (["--set", "clip"], "key=value"),
-        (["--set", "depth=3"], "neither spread-trust nor training"),
+        (["--set", "depth=3"], "neither ensemble nor training"),
+        (["--consistency"], "--consistency: the members have their own; name a --model"),
+        (["--metric", "luck"], "metric 'luck' is not known; choose one of accuracy"),
+        (["--minutes", "0"], "minutes=0.0: give a number above 0"),
+        (["--trials", "0"], "trials"),
+        (["--model", "gat", "--trials", "3"], "--trials: goes with the default, an ensemble"),
         (["--seeds", "0"], "1 seed or more"),
         (["--config", "nowhere.toml"], "no such file"),
     ],
@@ -168,6 +174,8 @@ def test_bad_training_options_end_in_one_line(refuse: Callable[..., str], tmp_pa
         ("--lambda", "-0.5"): "penalty_weight=-0.5",
         ("--lr", "nan"): "lr=nan",
         ("--dropout", "1.5"): "dropout",
+        ("--hidden", "20"): "multiple of heads=8",
+        ("--metric", "luck"): "metric 'luck' is not known",
         ("--rule", "best"): "rule='best'",
         ("--rule", "release"): "see_test=true",
         ("--split", "random"): "split='random' is not known",

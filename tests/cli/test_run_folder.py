@@ -124,7 +124,7 @@ def test_models_without_attention_say_so(tmp_path: Path, ask: Ask, refuse: Calla
     files = train_arguments(tmp_path)[:7]
     ask(*files, "--model", "gcn", "--epochs", "3", "--seed", "0", "--out", out)
     assert {path.name for path in (out / "plots").iterdir()} == {"learning.png", "map.png", "confusion.png"}
-    assert "has no attention to show" in refuse("explain", out, "n3")
+    assert "GCN has no attention; train" in refuse("explain", out, "n3")
 
 
 def test_bad_requests_are_one_line(own_run: Path, tmp_path: Path, refuse: Callable[..., str]) -> None:

@@ -80,7 +80,6 @@ def test_masks_that_overlap_are_set_aside_with_a_note() -> None:
         (sp.csr_matrix((2, 2)), {"x": np.eye(2)}, "no edges between different nodes"),
         (sp.eye(3, k=1).tocsr(), {"x": np.eye(2)}, r"x has shape \(2, 2\); give one row per node \(3\)"),
         (sp.eye(3, k=1).tocsr(), {"x": np.full((3, 1), np.inf)}, "NaN or infinite"),
-        (sp.eye(3, k=1).tocsr(), {}, "ask for structural ones"),
         (Data(x=torch.eye(2)), {}, "has no edge_index"),
         (pl.DataFrame(EDGES), {"y": [1]}, "go with SciPy or PyG"),
         (pl.DataFrame(EDGES), {"labels": "x"}, "labels= is no argument here"),

@@ -204,8 +204,6 @@ BAD: dict[str, tuple[bytes, bytes, dict[str, Any], str]] = {
         {},
         r"edges\.csv has 200,001 columns in its first",
     ),
-    "no features": (b"source,target\na,b\n", b"id,label\na,x\nb,y\n", {}, "ask for structural ones"),
-    "constant feature": (b"source,target\na,b\n", b"id,v\na,1\nb,1\n", {}, "ask for structural ones"),
     "huge numbers": (E, N.replace(b"b,2", b"b,1e300"), {"standardise": False}, "'age' has values too large"),
     "bad part": (
         E,
@@ -338,3 +336,11 @@ def test_a_graph_survives_files_with_its_ids_weights_and_labels(
         if again.edge_weight is not None and graph.edge_weight is not None:
             assert torch.equal(again.edge_weight, graph.edge_weight)
         assert as_graph(again).fingerprint == as_graph(graph).fingerprint
+
+
+@pytest.mark.parametrize("nodes", [b"id,label\na,x\nb,y\n", b"id,v\na,1\nb,1\n"], ids=["none", "constant"])
+def test_a_graph_without_features_gets_some_and_says_so(nodes: bytes, tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_bytes(b"source,target\na,b\n")
+    (tmp_path / "nodes.csv").write_bytes(nodes)
+    graph = read_graph(tmp_path / "edges.csv", tmp_path / "nodes.csv")
+    assert graph.num_features == 1 and "features: spectral:1 made from the edges, seed 0" in graph.notes

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from blocks import QUICK, Blocks, blocks
-from conjoint import CATClassifier, NodeGraph, defaults
+from conjoint import CATClassifier, NodeGraph
 from conjoint.data import from_any
 from conjoint.errors import InputError
 from conjoint.estimator import classifier
@@ -64,17 +64,16 @@ def test_it_is_the_training_function_and_nothing_else(data: Blocks) -> None:
         assert torch.equal(value, made.network_.state_dict()[name]), name
 
 
-def test_nothing_given_is_the_recommended_network_or_its_rival(data: Blocks) -> None:
-    made = CATClassifier(random_state=0).fit(data.x, data.y, graph=data.graph)
-    assert made.choice_ is not None and made.model_ == made.choice_.model
-    assert set(made.choice_.candidates) in ({*defaults.IF_DOUBTED}, {*defaults.OTHERWISE})
-    assert made.n_iter_ <= defaults.TRAIN["epochs"]
+def test_nothing_given_is_an_ensemble_that_learns_from_every_label(data: Blocks) -> None:
+    made = CATClassifier(random_state=0, trials=20, epochs=40).fit(data.x, data.y, graph=data.graph)
+    portfolio = made.portfolio_
+    assert made.model_ == "ensemble" and made.choice_ is None and portfolio is not None
+    assert portfolio.folds == 3 and portfolio.labels == (data.y >= 0).sum()
+    assert len(portfolio.trials) <= 20 and sum(one["weight"] for one in portfolio.members) > 0.99
     hidden = data.y == -1
     assert (made.transduction_ == data.truth)[hidden].mean() > 0.8
     answers = made.predict_proba(np.concatenate([data.x[:3], data.x[:3] + 0.2]))
     assert np.array_equal(answers[:3], made.label_distributions_[:3]) and np.isfinite(answers).all()
-    table = made.attention_  # of random propagation: what a node takes from another in one step
-    assert np.isnan(table.feature).all() and (table.conjoint > 0).all()
     again = pickle.loads(pickle.dumps(made))  # noqa: S301 (our own bytes)
     assert np.array_equal(again.predict_proba(data.x + 0.2), made.predict_proba(data.x + 0.2))
 

@@ -44,9 +44,9 @@ def test_new_nodes_join_a_cluster(data: Blocks) -> None:
     assert set(found.predict(data.x + 0.3)) <= set(found.labels_)
 
 
-def test_the_recommended_network_clusters_too(data: Blocks) -> None:
-    found = CATClusterer(n_clusters=3, epochs=60, random_state=0).fit(data.x, graph=data.graph)
-    assert found.choice_ is not None
+def test_an_ensemble_clusters_too(data: Blocks) -> None:
+    found = CATClusterer(n_clusters=3, epochs=60, trials=8, random_state=0).fit(data.x, graph=data.graph)
+    assert found.model_ == "ensemble" and found.portfolio_ is not None
     assert adjusted_rand_score(data.truth, found.labels_) > 0.6
     with pytest.raises(InputError, match="no row has a label"):
         found.fit(data.x, graph=data.graph, validation=[0, 1])

@@ -1,4 +1,4 @@
-"""scikit-learn's own list of what an estimator must do: the recommended default, and conjoint attention."""
+"""scikit-learn's own list of what an estimator must do: the default, an ensemble, and conjoint attention."""
 
 import warnings
 from typing import Any
@@ -16,9 +16,11 @@ NOT_APPLICABLE = {
     },
     "CATClusterer": {},
 }
-# The checks fit some fifty times: few epochs at a high rate. The estimators are otherwise as they are.
-FEW: dict[str, Any] = {"epochs": 5, "lr": 0.2, "random_state": 0}
-SMALL = QUICK | FEW | {"intervention": "mf"}
+# The checks fit some fifty times: few epochs at a high rate, few trainings. The estimators are otherwise as
+# they are.
+TRAINING: dict[str, Any] = {"epochs": 5, "lr": 0.2, "random_state": 0}
+FEW = TRAINING | {"trials": 2}
+SMALL = QUICK | TRAINING | {"intervention": "mf"}
 
 
 @parametrize_with_checks(

@@ -15,6 +15,7 @@ from conjoint.nn.interventions import catalogue
 
 NODES, FEATURES, CLASSES = 40, 12, 3
 NAMES = list(zoo.MODELS)
+FITTED = ("logistic", "label-propagation", "boosting")  # in closed form: no step, no random weights
 EMBEDDED = ("gat-klap", "gat-netmf", "gat-deepwalk")
 
 
@@ -47,6 +48,9 @@ def test_every_model_trains_a_step_on_its_input(name: str, sparse: bool, data: D
     model = build(name, x.size(1), **settings)
     graph = model.prepare(data.edge_index, NODES)
     (logits,), penalty = model.predict_often(x, graph)
+    if name in FITTED:
+        assert logits.shape == (NODES, CLASSES)
+        return
     (torch.nn.functional.cross_entropy(logits, data.y) + 0.01 * penalty).backward()
     assert logits.shape == (NODES, CLASSES)
     for key, parameter in model.named_parameters():
@@ -54,7 +58,7 @@ def test_every_model_trains_a_step_on_its_input(name: str, sparse: bool, data: D
         assert unused or (parameter.grad is not None and bool(torch.isfinite(parameter.grad).all())), key
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in FITTED])
 def test_the_seed_decides_the_weights_and_leaves_torch_alone(name: str) -> None:
     before = torch.get_rng_state()
     one, other = build(name).state_dict(), build(name).state_dict()

@@ -4,6 +4,7 @@ from conjoint import defaults as recommended
 from conjoint.experiments.grid import experiment
 from conjoint.nn.zoo import settings_of
 from conjoint.training import config_from
+from research.recommended import OTHERWISE
 
 
 def test_noise_levels_are_variants_and_the_clean_level_is_the_papers_own_run() -> None:
@@ -40,7 +41,7 @@ def test_a_level_inside_a_table_leaves_the_rest_of_the_table() -> None:
 
 def test_what_is_recommended_is_what_was_measured() -> None:
     passes = recommended.TRAIN["consistency"]["passes"]
-    specs = [spec for spec in experiment("recipe").specs if spec.model in recommended.OTHERWISE]
+    specs = [spec for spec in experiment("recipe").specs if spec.model in OTHERWISE]
     with_it = [spec for spec in specs if spec.train_settings["consistency"]["passes"] == passes]
     assert len({(spec.dataset, spec.model) for spec in with_it}) == 6
     for spec in with_it:

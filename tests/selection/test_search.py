@@ -112,7 +112,7 @@ def test_foreign_lines_are_refused(line: str, tmp_path: Path) -> None:
 
 def test_the_recommended_setting_is_a_point_of_the_space_and_is_tried_first(tmp_path: Path) -> None:
     network, training = settings_at(RECOMMENDED)
-    assert network == {"name": defaults.MODEL, "hidden": 32, "dropout": 0.5}
+    assert network == {"name": "spread-trust", "hidden": 32, "dropout": 0.5}
     assert all(training[name] == defaults.TRAIN[name] for name in ("lr", "consistency"))
     tried = tune(small_data(), small_split(), tmp_path, budget=replace(QUICK, trials=1))
     assert tried[0].point == {**RECOMMENDED}

@@ -165,18 +165,12 @@ def test_models_that_need_the_whole_graph_get_it() -> None:
     assert made.kind == "full" and made.must and "needs all of it" in str(made)
 
 
-def test_the_default_gives_way_where_its_passes_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_gives_way_where_its_networks_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     data, split = graph_and_split()
     graph, default = as_graph(data), make_setting()
-    parts = graph, split.train.numpy(), split.val.numpy()
-    one, all_passes = (
-        choose_way(default.model, {}, *parts, consistency=given).needed
-        for given in (None, default.config(0).consistency)
-    )
-    assert all_passes > one
-    for available, undecided in ((2 * all_passes, "recommended"), (one + (all_passes - one) // 2, None)):
+    for available, model in ((GIB, "ensemble"), (30_000, "cat-i-mf")):
         monkeypatch.setattr("conjoint.training.memory.available_memory", lambda found=available: found)
-        assert learner.settle(default, graph, split)[0].undecided == undecided
+        assert learner.settle(default, graph, split)[0].model == model
 
 
 def test_the_field_is_counted_as_it_would_be_made() -> None:

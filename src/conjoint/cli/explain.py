@@ -7,9 +7,11 @@ import numpy as np
 
 from ..errors import InputError
 from ..evaluation.attention_plots import ego_network
-from ..evaluation.explain import Explanation, attention_of, explain
+from ..evaluation.explain import Explanation, attention_of, attentive_member, explain
 from ..evaluation.plots import write_picture
+from ..nn.ensemble import Ensemble
 from ..text import clean
+from ..training.steps import whole_graph
 from .output import PICTURES, answer, must_be_writable, table
 from .run_folder import Opened, open_run
 
@@ -31,7 +33,7 @@ def work(options: argparse.Namespace) -> None:
     probabilities = opened.trained.probabilities[node]
     predicted, probability = names[int(probabilities.argmax())], float(probabilities.max())
     rows = _rows(found, layers, ids, [names[k] for k in classes])
-    weights = _learnt_weights(opened)
+    weights, members = _learnt_weights(opened), _members(opened, node, names)
     document = {
         "run": str(opened.run.path),
         "node": data.node_ids[node],
@@ -40,17 +42,47 @@ def work(options: argparse.Namespace) -> None:
         "probability": probability,
         "neighbours": rows,
         "listens_to": weights,
+        **({"members": members} if members else {}),
         "plot": options.plot,
     }
     told = f"{clean(options.node)}: predicted {clean(predicted)} ({probability:.2f})"
     answer(
         options,
         document,
+        *_members_text(opened, members),
         f"{told}, {len(ids)} neighbours, itself included\n",
         *_in_words(weights),
         _table(rows, max(options.rows, 0)),
         f"\npicture: {clean(options.plot)}" if options.plot else None,
     )
+
+
+def _members(opened: Opened, node: int, names: list[str]) -> list[dict[str, Any]]:
+    """What each member of an ensemble says of the node, the one that counts most first."""
+    if not isinstance(opened.model, Ensemble):
+        return []
+    whole = whole_graph(opened.model, opened.data, opened.run.config)
+    rows = [
+        {
+            "member": name,
+            "weight": weight,
+            "predicted": names[int(p[node].argmax())],
+            "probability": float(p[node].max()),
+        }
+        for name, (weight, p) in opened.model.member_probabilities(whole.x, whole.graph).items()
+    ]
+    return sorted(rows, key=lambda row: -row["weight"])
+
+
+def _members_text(opened: Opened, members: list[dict[str, Any]]) -> list[str]:
+    if not isinstance(opened.model, Ensemble):
+        return []
+    shown = [
+        {name: f"{value:.2f}" if isinstance(value, float) else clean(value) for name, value in row.items()}
+        for row in members
+    ]
+    speaks = attentive_member(opened.model)[0].name
+    return [table(shown, right=("weight", "probability")), f"\nbelow: the attention of {speaks}\n"]
 
 
 def _row_of(name: str, opened: Opened) -> int:

@@ -14,7 +14,7 @@ from ..errors import InputError
 
 TABLE = tomllib.loads(Path(__file__).with_name("options.toml").read_text("utf-8"))
 VERBS: dict[str, list[str]] = TABLE["verbs"]  # and the groups of options that each has
-SECTIONS = ("data", "split", "model", "train", "batch")  # of a plan, and of a run's config.toml
+SECTIONS = ("data", "split", "model", "train", "batch", "search")  # of a plan, and of a run's config.toml
 
 
 class Parser(argparse.ArgumentParser):
@@ -81,7 +81,9 @@ def _planned() -> dict[str, tuple[str, str, str]]:
 
 PLANNED = _planned()
 # Settings of the network, of training and of batches are checked by those who take them.
-CHECKED = {(section, key): kind for section, key, kind in PLANNED.values() if section in ("data", "split")}
+CHECKED = {
+    (section, key): kind for section, key, kind in PLANNED.values() if section in ("data", "split", "search")
+}
 # What only a file can say.
 CHECKED |= dict.fromkeys((("data", "name"), ("data", "folder"), ("data", "delimiter")), "text")
 CHECKED |= {("model", "name"): "text", ("data", "standardise"): "flag", ("data", "header"): "flag"}

@@ -18,8 +18,8 @@ from ..data import load_graph, read_graph
 from ..errors import InputError
 from ..graph.folder import open_folder
 from ..graph.graph import Graph
-from ..nn.zoo import input_graph, settings_of
-from ..selection.setting import AUTO, Setting, make_setting
+from ..nn.zoo import input_graph
+from ..selection.setting import AUTO, Setting, known_settings, make_setting
 from ..training import Run
 from ..training.config import TrainConfig, config_to, read_toml
 from ..training.ranks import launched
@@ -42,6 +42,8 @@ class Plan:
             "split": dict(self.split),
             "model": {"name": self.setting.model, **self.setting.settings},
             "seeds": list(self.seeds),
+            **({"members": dict(self.setting.train)} if self.setting.is_ensemble else {}),
+            **({"search": dict(self.setting.search)} if self.setting.search else {}),
             **({"batch": dict(self.setting.batch)} if self.setting.batch else {}),
         }
 
@@ -52,7 +54,7 @@ def plan_from(options: argparse.Namespace) -> Plan:
     file = read_config(path) if path else {name: {} for name in SECTIONS}
     given = {name: value for name, value in vars(options).items() if value is not None}
     typed = sections(given)
-    split, train, batch = (file[name] | typed[name] for name in ("split", "train", "batch"))
+    split, train, batch, search = (file[name] | typed[name] for name in ("split", "train", "batch", "search"))
     data = _named_graph(file["data"], given) | typed["data"]
     if "fanout" in given:
         batch["fanout"] = fanout_of(given["fanout"])
@@ -60,8 +62,9 @@ def plan_from(options: argparse.Namespace) -> Plan:
         train["consistency"] = consistency_settings(given["consistency"])
     named = given.get("model") or (None if "intervention" in given else file["model"].get("name"))
     model = {key: value for key, value in file["model"].items() if key != "name"} | model_settings(given)
-    # Only where a network may be named is there one to recommend: a search has its own.
+    # Only where a network may be named is there one to recommend: `tune` has its own, and its own --trials.
     in_parts = launched() or "folder" in data or not hasattr(options, "model")
+    search = search if hasattr(options, "model") else {}
 
     def setting() -> Setting:
         return make_setting(
@@ -71,6 +74,7 @@ def plan_from(options: argparse.Namespace) -> Plan:
             settings=model,
             train=train,
             batch=batch,
+            search=search,
             in_parts=in_parts,
             typed="--{}",
         )
@@ -84,7 +88,8 @@ def plan_from(options: argparse.Namespace) -> Plan:
                 "--resplit: --intervention auto chooses by one split's validation nodes; leave it out"
             )
         made = replace(made, undecided=None)
-    return Plan(made, _absolute(data), split, _seeds(given, file.get("seeds"), train, data))
+    seeds = _seeds(given, file.get("seeds"), train, "folder" in data or made.is_ensemble)
+    return Plan(made, _absolute(data), split, seeds)
 
 
 def plan_of_run(run: Run, options: argparse.Namespace) -> Plan:
@@ -99,9 +104,15 @@ def plan_of_run(run: Run, options: argparse.Namespace) -> Plan:
     seeds = run.origin.get("seeds", [run.config.seed])
     if not is_seeds(seeds):
         raise InputError(f"{source} seeds={seeds!r}: expected a list of whole numbers; restore the file")
-    batch = _section(run.origin, "batch", source)
+    batch, search, split = (_section(run.origin, name, source) for name in ("batch", "search", "split"))
+    # What is usual for a graph may change; the run says what it was trained with.
+    split.setdefault("name", run.sidecar.split_name)
     setting = Setting(run.spec.name, run.spec.settings, config_to(run.config), batch)
-    return Plan(setting, data, _section(run.origin, "split", source), tuple(seeds))
+    if setting.is_ensemble:
+        asked = {key: one for key, one in _section(run.origin, "model", source).items() if key != "name"}
+        members = _section(run.origin, "members", source)
+        setting = replace(setting, settings=asked, train=members, search=search)
+    return Plan(setting, data, split, tuple(seeds))
 
 
 def _section(origin: Mapping[str, Any], name: str, source: str) -> dict[str, Any]:
@@ -162,6 +173,8 @@ def read_config(path: str) -> dict[str, Any]:
     origin = document.pop("origin", {})
     if isinstance(origin, dict):
         document = {**origin, **document}
+    if "members" in document:  # of an ensemble's run: what was asked of all, in place of the run's own
+        document["train"] = document.pop("members")
     for name in document:
         if name not in (*SECTIONS, "seeds"):
             raise InputError(f"--config {path}: unknown section {name!r}; there are {', '.join(SECTIONS)}")
@@ -197,12 +210,12 @@ def consistency_settings(text: str) -> dict[str, Any]:
 
 
 def _place(key: str, value: Any, name: str, model: dict[str, Any], train: dict[str, Any]) -> None:
-    if key in settings_of(name):
+    if key in known_settings(name):
         model[key] = value
     elif key in (known := [entry.name for entry in fields(TrainConfig)]):
         train[key] = value
     else:
-        choices = ", ".join([*settings_of(name), *known])
+        choices = ", ".join([*known_settings(name), *known])
         raise InputError(f"--set {key}: neither {name} nor training has such a setting; there are {choices}")
 
 
@@ -238,18 +251,17 @@ def _absolute(data: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
-def _seeds(
-    given: Mapping[str, Any], configured: Any, train: dict[str, Any], data: Mapping[str, Any]
-) -> tuple[int, ...]:
+def _seeds(given: Mapping[str, Any], configured: Any, train: dict[str, Any], once: bool) -> tuple[int, ...]:
     """--seed S --seeds N trains with seeds S, S+1, ..., S+N-1. A file may list them.
 
-    A graph from a folder is trained on once unless more is asked for: it may be very large.
+    An ensemble is learnt once unless more is asked for, and so is what trains on a folder, which may be very
+    large.
     """
     if configured is not None and not given.keys() & {"seed", "seeds"}:
         if not is_seeds(configured):
             raise InputError(f"seeds = {configured!r}: write a list of whole numbers, for example [0, 1, 2]")
         return tuple(configured)
-    usual = 1 if "seed" in given or "folder" in data else defaults.SEEDS
+    usual = 1 if "seed" in given or once else defaults.SEEDS
     first, count = train.get("seed", 0), given.get("seeds", usual)
     if count < 1:
         raise InputError(f"--seeds {count}: train with 1 seed or more")

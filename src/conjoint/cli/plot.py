@@ -3,12 +3,12 @@
 import argparse
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..evaluation import plots
 from ..evaluation.attention_plots import attention_histograms, learnt_mix
-from ..evaluation.explain import attention_of
+from ..evaluation.explain import attention_of, has_attention
 from ..evaluation.metrics import confusion
-from ..nn.cat import CAT
-from ..nn.random_propagation import RandomPropagation
 from ..selection.learner import Trained
 from ..storage import storage_errors
 from ..text import clean
@@ -41,18 +41,22 @@ def draw(run: Run, trained: Trained, way: str = "pca", kind: str = "png") -> lis
 def _figures(run: Run, trained: Trained, way: str) -> dict[str, "Figure"]:
     model, graph, config = trained.fitted.model, trained.graph, trained.fitted.config
     result, names = run.sidecar.result or {}, run.sidecar.class_names
-    figures = {"learning": plots.learning_curves(run.history(), int(result.get("best_epoch", 0)))}
-    if isinstance(model, CAT | RandomPropagation):
+    history, figures = run.history(), {}
+    if len(history) > 1:  # an ensemble has no curve of its own
+        figures["learning"] = plots.learning_curves(history, int(result.get("best_epoch", 0)))
+    if has_attention(model):
         attention = attention_of(model, graph, config)
         figures["attention"] = attention_histograms(attention)
         if (mix := learnt_mix(attention)) is not None:
             figures["mix"] = mix
     y, test = graph.y.cpu().numpy(), trained.split.reveal_test().cpu().numpy()
+    judged = "Test nodes" if len(test) else "Labelled nodes, which it was trained on"
+    test = test if len(test) else np.flatnonzero(y >= 0)
     points, shown = plots.project(embed(model, graph, config).cpu().numpy(), way)
     title = f"Embeddings by class, {'t-SNE' if way == 'tsne' else 'two principal components'}"
     figures["map"] = plots.embedding_map(points, y[shown], names, title)
     guess = trained.probabilities.argmax(axis=1)
     counts = confusion(y[test], guess[test], len(names))
     right = float(counts.trace() / counts.sum())
-    figures["confusion"] = plots.confusion_matrix(counts, names, f"Test nodes, {100 * right:.1f}% right")
+    figures["confusion"] = plots.confusion_matrix(counts, names, f"{judged}, {100 * right:.1f}% right")
     return figures

@@ -3,15 +3,17 @@
 import argparse
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from .. import defaults
 from ..graph.graph import Graph
+from ..graph.splits import Split
 from ..selection.choose import Choice
 from ..selection.learner import Trained
+from ..selection.portfolio import Portfolio
 from ..text import clean
 from ..training import Run, summarise
 from ..training.predictions import table_in_pieces
@@ -21,8 +23,6 @@ from .plot import draw
 
 SHOWN = {"val_accuracy": "validation", "test_accuracy": "test", "all_accuracy": "all nodes"}
 RESULT, CHOICE = "result.json", "choice.json"
-DOUBT = "Many edges join nodes no more alike than random pairs, be it the edges' fault or the features'."
-GATE = "Whether each feature should have a weight of its own depends on the graph."
 
 
 def keep_results(run: Run, trained: Trained, plots: bool, ranks: int = 1) -> None:
@@ -56,30 +56,66 @@ def report(
         return
     if choice is not None:
         print(choice_text(choice))
-    first, split = rows[0], done[0][1].split
-    train, val, test = split.sizes
-    print(
-        f"{first['model']} on {clean(graph.name)}: {graph.num_nodes} nodes, {first['parameters']} parameters"
-        f"; split {split.name}: {train} train, {val} validation, {test} test\n"
-    )
+    first, split, portfolio = rows[0], done[0][1].split, done[0][1].portfolio
+    used = use_of_labels(split, portfolio)
+    print(f"{first['model']} on {clean(graph.name)}: {graph.num_nodes} nodes; {used}\n")
+    if portfolio is not None:
+        print(members_text(portfolio))
+    columns = {name: title for name, title in SHOWN.items() if name in first}
+    count = "epochs" if portfolio is None else "trainings"
     shown = [
         {
             "seed": row["seed"],
-            **{title: share(row[name]) for name, title in SHOWN.items()},
-            "epochs": row["epochs"],
+            **{title: share(row[name]) for name, title in columns.items()},
+            count: row["epochs"],
             "seconds": f"{row['seconds']:.1f}",
         }
         for row in rows
     ]
     if len(rows) > 1:
-        means = {title: _with_interval(summary[name]) for name, title in SHOWN.items()}
+        means = {title: _with_interval(summary[name]) for name, title in columns.items()}
         seconds = f"{sum(row['seconds'] for row in rows):.1f} in all"
-        shown.append({"seed": "mean ± 95% CI", **means, "epochs": "", "seconds": seconds})
-    print(table(shown, right=(*SHOWN.values(), "epochs", "seconds")))
+        shown.append({"seed": "mean ± 95% CI", **means, count: "", "seconds": seconds})
+    print(table(shown, right=(*columns.values(), count, "seconds")))
+    if portfolio is not None:
+        print(f"\n{metrics_text(first)}")
     if first["saw_test"]:
         print("Rule 'release' chose the epoch by test accuracy: the test column estimates nothing.")
     if not options.quiet:
         print(_next_commands(out, graph))
+
+
+def use_of_labels(split: Split, portfolio: Portfolio | None) -> str:
+    """In one line, which labels served for what."""
+    train, val, test = split.sizes
+    if portfolio is not None and portfolio.folds > 1:
+        return f"all {train} labelled nodes train, in {portfolio.folds} folds; each is judged without itself"
+    return f"split {split.name}: {train} train, {val} validation, {test} test"
+
+
+def members_text(portfolio: Portfolio) -> str:
+    """Each member that was trained in full, its weight, and what it has by itself."""
+    metric = portfolio.metric
+    rows = [
+        {"member": one["name"], "weight": share(one["weight"]), metric: f"{one[metric]:.4f}"}
+        for one in portfolio.members
+    ]
+    left = f"\nnot begun, for want of time: {', '.join(portfolio.left_out)}" if portfolio.left_out else ""
+    early = "\nstopped early; --resume goes on with the rest" if portfolio.interrupted else ""
+    return f"{table(rows, right=('weight', metric))}{left}{early}\n"
+
+
+def metrics_text(row: Mapping[str, Any]) -> str:
+    """Every metric, on nodes that no judged member was trained on and, where there are any, on test nodes."""
+    kinds = {"unseen nodes": row["estimate"], "test nodes": row.get("test_metrics")}
+    rows = [
+        {
+            "metric": name,
+            **{title: f"{found[name]:.4f}" for title, found in kinds.items() if found is not None},
+        }
+        for name in row["estimate"]
+    ]
+    return table(rows, right=list(kinds))
 
 
 def _with_interval(found: Estimate) -> str:
@@ -99,11 +135,7 @@ def choice_text(choice: Choice) -> str:
         for name in sorted(standing, key=rank)
         for trainings, accuracy, loss in [standing[name]]
     ]
-    if choice.diagnosis is not None:
-        head = f"--intervention auto chose {choice.model}; validation nodes alone were asked:"
-    else:
-        why = DOUBT if choice.candidates == defaults.IF_DOUBTED else GATE
-        head = f"{why} Validation nodes chose {choice.model}:"
+    head = f"--intervention auto chose {choice.model}; validation nodes alone were asked:"
     return f"{head}\n\n{table(lines, right=('trainings', 'validation', 'loss'))}\n"
 
 

@@ -9,7 +9,8 @@ import torch
 from ..errors import InputError
 from ..graph.graph import Graph
 from ..nn.model import NodeModel
-from ..selection.learner import Trained, split_of
+from ..selection.learner import PORTFOLIO, Trained, split_of
+from ..selection.portfolio import read_portfolio
 from ..training import Fitted, Run, load_run, resume_run
 from ..training.config import batch_config_from
 from .output import clean, remark
@@ -51,8 +52,9 @@ def open_run(options: argparse.Namespace) -> Opened:
     history = run.history(result["epochs"])
     fitted = Fitted(model.to(device), run.config, history, result["best_epoch"], str(result.get("stopped")))
     batch = batch_config_from(plan.setting.batch) if plan.setting.batch else None
-    split = split_of(graph, plan.split, run.config.seed)
-    return Opened(run, plan, Trained(fitted, graph, split, 0.0, batch))
+    split = split_of(graph, plan.split, run.config.seed, plan.setting.is_ensemble)
+    portfolio = read_portfolio(run.path / PORTFOLIO) if plan.setting.is_ensemble else None
+    return Opened(run, plan, Trained(fitted, graph, split, 0.0, batch, portfolio))
 
 
 def seed_folders(folder: Path) -> list[Path]:

@@ -11,8 +11,8 @@ from typing import Any
 from ..errors import InputError, Interrupted
 from ..graph.graph import Graph
 from ..graph.splits import Split
-from ..selection.choose import Choice, Trial
-from ..selection.learner import IN_BATCHES, Trained, decide, settle, spec_of, split_of, train_one
+from ..selection.choose import Choice, Trial, Watch
+from ..selection.learner import IN_BATCHES, Trained, decide, members_of, settle, spec_of, split_of, train_one
 from ..selection.setting import Setting
 from ..storage import write_atomically
 from ..text import clean, file_name
@@ -22,7 +22,7 @@ from ..training.batches import metis_bytes
 from ..training.config import batch_config_from
 from ..training.memory import USABLE, available_memory
 from ..training.ranks import DEFAULT_TIMEOUT, launched, own_device, restarted
-from .output import OnEpoch, progress, remark, share
+from .output import progress, remark, share
 from .plan import Plan, graph_of, plan_from, plan_of_run
 from .results import CHOICE, keep_results, report
 from .run_folder import check_graph, device_named, seed_folders
@@ -69,7 +69,7 @@ def start(options: argparse.Namespace) -> None:
 
 def _chosen(plan: Plan, graph: Graph, options: argparse.Namespace) -> tuple[Setting, Choice | None]:
     """What a step computes, by memory; and the model, by validation nodes, where that was left to them."""
-    split = split_of(graph, plan.split, plan.seeds[0])
+    split = split_of(graph, plan.split, plan.seeds[0], plan.setting.is_ensemble)
     setting, told = settle(plan.setting, graph, split)
     if told is not None:
         remark(options, f"{clean(graph.name)}: {told}")
@@ -78,10 +78,11 @@ def _chosen(plan: Plan, graph: Graph, options: argparse.Namespace) -> tuple[Sett
         said = f"validation {share(trial.val_accuracy)}" if trial.epochs else "diverged"
         remark(options, f"trying {trial.model}, seed {trial.seed}: {said}")
 
-    def watch(title: str, epochs: int) -> AbstractContextManager[OnEpoch | None]:
-        return progress(clean(f"{graph.name} {title}"), epochs, options.quiet)
+    return decide(setting, graph, split, plan.seeds[0], on_trial=tell, watch=_watch(graph, options))
 
-    return decide(setting, graph, split, plan.seeds[0], on_trial=tell, watch=watch)
+
+def _watch(graph: Graph, options: argparse.Namespace) -> Watch:
+    return lambda title, epochs: progress(clean(f"{graph.name} {title}"), epochs, options.quiet)
 
 
 def resume(options: argparse.Namespace) -> None:
@@ -102,7 +103,7 @@ def resume(options: argparse.Namespace) -> None:
 
 NOT_WITH_RESUME = (
     *("dataset", "out", "config", "model", "intervention", "strategy", "set", "epochs", "lr"),
-    *("seed", "seeds", "split", "variant"),
+    *("seed", "seeds", "split", "variant", "trials", "metric", "single"),
 )
 
 
@@ -136,16 +137,20 @@ def _in_batches(plan: Plan, graph: Graph, ranks: Ranks) -> tuple[Setting, None]:
 
 
 def _train_all(session: Session, again: bool) -> None:
-    done = [_train_one(session, seed, again) for seed in session.plan.seeds]
+    kept = []
+    for seed in session.plan.seeds:
+        one = _train_one(session, seed, again)
+        kept += [one] if one is not None else []
+        if one is not None and one[1].portfolio is not None and one[1].portfolio.interrupted:
+            break  # Ctrl-C kept what this seed had; the others are left to --resume
     if session.ranks.is_first:
-        kept = [one for one in done if one is not None]
         report(kept, session.graph, session.out, session.options, session.choice)
 
 
 def _train_one(session: Session, seed: int, again: bool) -> tuple[Run, Trained] | None:
     """The run folder and what came out; None for the ranks that write nothing."""
     options, graph, setting, ranks = session.options, session.graph, session.plan.setting, session.ranks
-    split = split_of(graph, session.plan.split, seed)
+    split = split_of(graph, session.plan.split, seed, setting.is_ensemble)
     run: Run | None = None
     with ranks.shared_errors():
         if ranks.is_first:
@@ -158,8 +163,12 @@ def _train_one(session: Session, seed: int, again: bool) -> tuple[Run, Trained] 
             write_atomically(session.out / CHOICE, document.encode())
     title = clean(f"{graph.name} {setting.model} seed {seed}")
     parts: dict[str, Any] = {"device": options.device, "ranks": ranks, "workers": options.workers, "run": run}
+    parts |= {"tell": lambda line: remark(options, clean(line)), "watch": _watch(graph, options)}
+    alone = (
+        setting.is_ensemble or options.quiet or not ranks.is_first
+    )  # an ensemble shows each training by itself
     try:
-        with progress(title, setting.config(seed).epochs, options.quiet or not ranks.is_first) as show:
+        with progress(title, setting.config(seed).epochs, alone) as show:
             trained = train_one(setting, graph, split, seed, choice=session.choice, progress=show, **parts)
     except Interrupted as stop:
         reached = f"stopped after epoch {stop.epoch}"
@@ -178,9 +187,12 @@ def _open(session: Session, seed: int, split: Split, again: bool) -> Run:
         check_graph(run, graph)
     else:
         spec, config = spec_of(setting, graph), setting.config(seed)
-        model = spec.build(seed)
-        if setting.batch:
-            check_batches(model, config, batch_config_from(setting.batch), session.ranks)
+        if setting.is_ensemble:
+            members_of(setting, graph)
+        else:
+            model = spec.build(seed)
+            if setting.batch:
+                check_batches(model, config, batch_config_from(setting.batch), session.ranks)
         origin = session.plan.origin()
         run = start_run(folder, config, model=spec, data=graph, split=split, origin=origin)
     if session.options.save_every is not None:

@@ -154,7 +154,15 @@ def load_graph(
         name, source = name.removesuffix("-release"), "release"
     if name not in BENCHMARKS:
         raise InputError(f"dataset {name!r} is not known; choose one of {', '.join(BENCHMARKS)}")
-    return _read(name, root, source, download).with_features(features, seed, sparse)
+    graph = _read(name, root, source, download)
+    if features is None and not graph.has_features:
+        why = f" ({'; '.join(graph.notes)})" if graph.notes else ""
+        raise InputError(
+            f"{graph.name} has no node features{why}; ask for structural ones, for example "
+            "features='spectral:128'"
+        )
+    graph = graph.with_features(features, seed, sparse)
+    return graph.changed(benchmark=True)
 
 
 def _read(name: str, root: str | os.PathLike[str] | None, edition: str | None, download: bool) -> Graph:

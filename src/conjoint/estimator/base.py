@@ -18,13 +18,14 @@ from ..evaluation.explain import attention_of
 from ..graph.adjacency import adjacency
 from ..graph.graph import Graph
 from ..graph.sparse import is_sparse, pack_features, rows
-from ..graph.splits import Split
+from ..graph.splits import Split, every_label
 from ..nn import zoo
 from ..nn.attention import ConjointAttention
 from ..nn.cat import CAT
 from ..nn.interventions import EmbeddingSimilarity, Intervention, LowRank, Several
 from ..nn.new_nodes import with_new_nodes
-from ..selection.learner import Learned, Trained, learn
+from ..nn.zoo import ENSEMBLE
+from ..selection.learner import Learned, Trained, learn, search_options
 from ..selection.setting import make_setting
 from ..training import embed, fit, predict_proba
 from ..training.predictions import as_trained
@@ -113,6 +114,10 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     row_normalise: str | None = None
     settings: Mapping[str, Any] | None = None
     train: Mapping[str, Any] | None = None
+    scoring: str = "accuracy"
+    minutes: float | None = None
+    trials: int | None = None
+    single: bool = False
     validation_fraction: float = 0.2
     n_neighbors: int = 10
     metric: str = "euclidean"
@@ -156,20 +161,36 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         every = {**(more or {}), **single}
         return {name: one.item() if isinstance(one, np.generic) else one for name, one in every.items()}
 
+    def _search(self) -> dict[str, Any]:
+        return search_options(self.scoring, self.minutes, self.trials, self.single)
+
+    def _learns_ensemble(self) -> bool:
+        """Whether the parameters leave the model open."""
+        if self.model is not None or self.intervention is not None:
+            return self.model == ENSEMBLE
+        parts: dict[str, Any] = {
+            "settings": self._given(OF_NETWORK, self.settings),
+            "train": self._given(OF_TRAINING, self.train),
+        }
+        return make_setting(strategy=self.strategy, search=self._search(), **parts).is_ensemble
+
     def _train(
         self, graph: Graph, classes: npt.NDArray[Any], codes: Codes, seed: int, validation: Any
     ) -> Answers:
         """Train on the nodes with a code of 0 or more; answer for all of them."""
-        if validation is None:
-            split = hold_out(codes, self.validation_fraction, seed)
-        else:
+        if validation is not None:
             split = set_aside(codes, validation)
+        elif self._learns_ensemble():
+            split = every_label(codes, seed)
+        else:
+            split = hold_out(codes, self.validation_fraction, seed)
         graph = graph.changed(y=torch.from_numpy(codes), class_names=[str(name) for name in classes])
         learned = self._learn(graph, split, seed)
         fitted = learned.best.fitted
         self.network_, self.history_, self.n_iter_ = fitted.model, fitted.history, len(fitted.history)
         self.model_ = None if isinstance(self.intervention, Intervention) else learned.setting.model
         self.choice_ = None if learned.choice is None else replace(learned.choice, fitted={})
+        self.portfolio_ = learned.best.portfolio
         self.embedding_ = learned.embedding
         self._n_features_out = self.embedding_.shape[1]
         self._config, self._setting = as_trained(fitted.config, learned.graph), learned.setting
@@ -187,7 +208,8 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             raise InputError("num_layers=1: there is no hidden layer to embed nodes by; give 2 or more")
         if not isinstance(self.intervention, Intervention):
             parts |= {"model": self.model, "intervention": self.intervention, "strategy": self.strategy}
-            return learn(graph, split=split, seed=seed, **parts)
+            parts |= {"minutes": self.minutes, "trials": self.trials, "single": self.single}
+            return learn(graph, split=split, seed=seed, metric=self.scoring, **parts)
         if not self.intervention.serves_parts:
             raise InputError(
                 f"intervention: {type(self.intervention).__name__} holds a score per edge of one list, but "
@@ -262,7 +284,7 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _as_read(self, graph: Graph) -> Graph:
         """The graph as the model reads it. Embeddings of the training graph fit no other one."""
         model, settings = self._setting.model, self._setting.settings
-        if zoo.BODIES[zoo.parse(model).body].embedding is not None and graph is not self._graph:
+        if zoo.reads_embedding(model) and graph is not self._graph:
             raise InputError(
                 f"graph: {model} reads embeddings of its training graph alone; fit again with all rows"
             )

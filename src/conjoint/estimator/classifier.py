@@ -16,8 +16,8 @@ from .labels import encode, labelled
 class CATClassifier(ClassifierMixin, GraphEstimator):
     """A network that learns from a few labelled nodes of a graph, as `conjoint train` and `learn` do.
 
-    With no parameter given it is the recommended network or its rival, as validation nodes say. The same
-    data, split and seed give the same bits through each of the three.
+    With no model or intervention named it is an ensemble: its members are judged by folds, so that every
+    label serves. The same data, split and seed give the same bits through each of the three.
 
     Args:
         model: a name of `conjoint describe`: "cat-e-smooth", "gat", "gcn", "spread-trust", ...
@@ -32,7 +32,10 @@ class CATClassifier(ClassifierMixin, GraphEstimator):
         epochs, patience, lr, weight_decay, penalty_weight, row_normalise: as in `TrainConfig`; None: as
             recommended for the model.
         settings, train: any other setting of the network and of training, by name.
-        validation_fraction: share of each class's labels that choose epoch and model instead of training.
+        scoring, minutes, trials, single: of the ensemble: the metric it is chosen by, the most time or the
+            most trainings it may take, and whether only its best member is kept; see `conjoint.learn`.
+        validation_fraction: of a named model: share of each class's labels that choose its epoch instead of
+            training it.
         n_neighbors, metric: the nearest-neighbour graph that stands in where no graph is given, and that
             links new nodes to those of training.
         random_state: an int is the seed, and gives the same bits on every fit.
@@ -44,7 +47,8 @@ class CATClassifier(ClassifierMixin, GraphEstimator):
         embedding_: the last hidden layer. [nodes, hidden units]
         attention_: table of src, dst, layer, head, feature, structural, conjoint.
         network_, model_: the trained network, and its name (None around an intervention of your own).
-        choice_: how the model was chosen (`Choice`), None if it was named.
+        choice_: how "auto" chose an intervention (`Choice`), else None.
+        portfolio_: how the ensemble came about (`Portfolio`), None if a model was named.
         history_: one row per epoch.
         n_iter_: epochs trained.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.

@@ -1,6 +1,7 @@
 """The attention of one node, neighbour by neighbour, as numbers."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +11,15 @@ from ..errors import InputError
 from ..graph.graph import Graph
 from ..nn.attention import ConjointAttention
 from ..nn.cat import CAT
+from ..nn.ensemble import Ensemble, MemberInfo
 from ..nn.model import NodeModel
 from ..nn.random_propagation import RandomPropagation
+from ..nn.residual import ResidualCAT
 from ..training.config import TrainConfig
 from ..training.steps import whole_graph
 
 Numbers = npt.NDArray[np.float64]
+Attentive = CAT | RandomPropagation | ResidualCAT
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +54,39 @@ class Explanation:
 
 def attention_of(model: NodeModel, data: Graph, config: TrainConfig) -> list[ConjointAttention]:
     """Every layer's attention over the whole graph, features treated as in training."""
-    if not isinstance(model, CAT | RandomPropagation):
-        raise InputError(
-            f"{type(model).__name__} has no attention to show; train gat, cat-*, spread-* or gated-trust"
-        )
     whole = whole_graph(model, data, config)
+    if isinstance(model, Ensemble):
+        info, spoken = attentive_member(model)
+        return spoken.attention(model.reads(info, whole.x), whole.graph)
+    if not isinstance(model, Attentive) or not attends(model):
+        raise InputError(
+            f"{type(model).__name__} has no attention; train cat-*, rescat-*, gat, spread-* or gated-*"
+        )
     return model.attention(whole.x, whole.graph)
+
+
+def has_attention(model: NodeModel) -> bool:
+    members = [one for _, one in model.each()] if isinstance(model, Ensemble) else [model]
+    return any(attends(one) for one in members)
+
+
+def attends(model: NodeModel) -> bool:
+    """Whether it is a network with attention; residual blocks may have none."""
+    return isinstance(model, Attentive) and not (isinstance(model, ResidualCAT) and not model.edges)
+
+
+def attentive_member(model: Ensemble) -> tuple[MemberInfo, Any]:
+    """The member with attention that counts most; conjoint attention goes before plain."""
+    found = [(info, one) for info, one in model.each() if attends(one)]
+    if not found:
+        names = ", ".join(sorted({info.name for info in model.infos}))
+        raise InputError(f"no member of this ensemble has attention ({names}); train one with --model")
+
+    def rank(pair: tuple[MemberInfo, Any]) -> tuple[bool, float]:
+        total = sum(info.weight for info in model.infos if info.name == pair[0].name)
+        return pair[1].intervention is not None, total
+
+    return max(found, key=rank)
 
 
 def explain(attention: list[ConjointAttention], node: int, layer: int | None = None) -> Explanation:

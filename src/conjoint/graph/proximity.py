@@ -206,14 +206,30 @@ def _unit(x: Tensor) -> Any:
     return sp.csr_array(sp.diags_array(1.0 / length) @ matrix)
 
 
+@one_thread
+def reducing_basis(x: Tensor, *, rank: int, seed: int = 0) -> Floats:
+    """The leading right singular vectors of X, in order; zeros where there are fewer. [features, rank]"""
+    matrix: Any = to_scipy(x) if is_sparse(x) else x.detach().cpu().numpy()
+    basis = _basis(matrix, min(rank, *matrix.shape), seed)
+    within = np.linalg.svd(np.asarray(matrix @ basis), full_matrices=False)[2]
+    turned = np.zeros((matrix.shape[1], rank), dtype=np.float32)
+    turned[:, : len(within)] = basis @ within.T
+    return turned
+
+
 def _reduce(matrix: Any, rank: int, seed: int) -> Floats:
     """X V, V an orthonormal basis of nearly the leading right singular vectors: cosines need no SVD."""
     if min(matrix.shape) <= rank:
         return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix, dtype=np.float32)
+    return np.asarray(matrix @ _basis(matrix, rank, seed), dtype=np.float32)
+
+
+def _basis(matrix: Any, rank: int, seed: int) -> Floats:
+    """By subspace iteration. [features, rank]"""
     basis = np.random.default_rng(seed).standard_normal((matrix.shape[1], rank), dtype=np.float32)
     for _ in range(2):
         basis = np.linalg.qr(matrix.T @ (matrix @ basis))[0]
-    return np.asarray(matrix @ basis, dtype=np.float32)
+    return basis
 
 
 def _unit_rows(rows: Floats) -> Tensor:

@@ -5,7 +5,7 @@ selection code meets them by accident, and a reader can search for the calls.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -148,6 +148,13 @@ def fraction(labels: Labels, seed: int, *, train: float = 0.6, val: float = 0.2)
     return build_split(train_nodes, val_nodes, test_nodes, labels=labels, name="fraction", seed=seed)
 
 
+def every_label(labels: Labels, seed: int) -> Split:
+    """All labelled nodes train. Who learns with it cuts them into folds, so that each is judged once."""
+    _generator(seed)
+    nodes = torch.from_numpy(np.flatnonzero(labels >= 0))
+    return Split(nodes, torch.empty(0, dtype=torch.int64), "all", seed)
+
+
 def by_time(labels: Labels, time: npt.ArrayLike, *, train_until: float, val_until: float) -> Split:
     """Train on what is known up to ``train_until``, validate up to ``val_until``, test on what came later."""
     when = np.asarray(time)
@@ -168,6 +175,8 @@ SPLITS: dict[str, tuple[str, ...]] = {  # each with its options
     "fraction": ("train", "val"),
     "time": ("train_until", "val_until"),
     "given": (),
+    "hold-out": (),
+    "all": (),
 }
 PUBLISHED = {  # what came with the data, and what to do where it did not
     "public": "load Planetoid's files (root= or CONJOINT_DATA), or use split 'per-class'",
@@ -190,6 +199,10 @@ def named_split(graph: Any, name: str, seed: int = 0, **options: Any) -> Split:
         return per_class(labels, seed, class_names=graph.class_names, **options)
     if name == "fraction":
         return fraction(labels, seed, **options)
+    if name == "hold-out":
+        return replace(fraction(labels, seed, train=0.8, val=0.1), name="hold-out")
+    if name == "all":
+        return every_label(labels, seed)
     if not options and name in graph.known_splits:
         return graph.known_splits[name]
     if name in PUBLISHED:
@@ -203,11 +216,17 @@ def named_split(graph: Any, name: str, seed: int = 0, **options: Any) -> Split:
     return by_time(labels, graph.node_time, **options)
 
 
-def usual_split(graph: Any) -> str:
-    """What came with the data; else the paper's recipe where there are labels enough for it; else shares."""
+def usual_split(graph: Any, crosses: bool = False) -> str:
+    """What came with the data; for a benchmark the paper's recipe, if it has labels enough for it, or shares.
+
+    For any other graph all labels, if the learner `crosses` folds; else eight tenths train, one chooses and
+    one judges.
+    """
     for published in ("given", "time"):
         if published in graph.published:
             return published
+    if not graph.benchmark:
+        return "all" if crosses else "hold-out"
     labelled = graph.y[graph.y >= 0]
     counts = labelled.bincount()
     counts = counts[counts > 0]

@@ -58,6 +58,11 @@ def share(**values: float) -> None:
             raise InputError(f"{name}: {value}; choose a share from 0 (none) to below 1")
 
 
+def multiple(name: str, value: int, of: int) -> None:
+    if value % of:
+        raise InputError(f"{name}: {value}; choose a multiple of heads={of}")
+
+
 def one_of(name: str, value: object, known: Collection[str]) -> None:
     if value not in known:
         raise InputError(f"{name}: {value!r} is unknown; choose one of {', '.join(sorted(known))}")

@@ -1,9 +1,10 @@
-"""Parts that networks are made of: linear maps of dense or sparse rows, with dropout, and batch norm."""
+"""Parts that networks are made of: linear maps of dense or sparse rows, with dropout, and norms."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch_geometric.nn.dense.linear import Linear
@@ -77,6 +78,17 @@ class BatchNorm(nn.BatchNorm1d):
             if self.num_batches_tracked is not None:
                 self.num_batches_tracked.add_(1)
         return _Normalise.apply(input, mean, (variance + self.eps).rsqrt(), self.weight, self.bias)
+
+
+class LayerNorm(nn.LayerNorm):
+    """`torch.nn.LayerNorm` with the same bits at any number of threads.
+
+    torch's own kernel sums the gradient of weight and bias thread by thread; here these are applied outside.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        normal = F.layer_norm(input, self.normalized_shape, eps=self.eps)
+        return torch.addcmul(self.bias, normal, self.weight)
 
 
 def _moments(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..graph.adjacency import Adjacency
 from ..graph.proximity import Floats, matrix_of, normalised, spectral_vectors
+from .ensemble import Ensemble
 from .interventions import EdgeScores, EmbeddingSimilarity, Intervention, LowRank, Several, SpectralSimilarity
 from .model import NodeModel, ScoredModel
 
@@ -42,7 +43,9 @@ def with_new_nodes(model: NodeModel, before: Adjacency, after: Adjacency, rows: 
             f"after: {after.num_src} nodes, but the network knows {before.num_src}; keep those in order"
         )
     made = copy.deepcopy(model)
-    if isinstance(made, ScoredModel) and made.intervention is not None:
+    if isinstance(made, Ensemble):
+        made.members = nn.ModuleList(with_new_nodes(one, before, after, rows) for _, one in made.each())
+    elif isinstance(made, ScoredModel) and made.intervention is not None:
         made.intervention = extended(made.intervention, before, after, rows)
     return made
 

@@ -2,6 +2,7 @@
 
 gat, gcn, appnp, ...            alone
 cat-i-mf, cat-e-smooth+trust    conjoint attention, implicit or explicit; cat-s-mf: structural alone
+rescat-i-mf, resgat, resmlp     residual blocks of conjoint attention, of attention, of neither
 spread-trust, gated-ppr         random propagation, plain or with a gate on its features
 """
 
@@ -22,9 +23,12 @@ from . import baselines as base
 from . import checks
 from .cat import CAT
 from .conv import Strategy
+from .ensemble import Ensemble, MemberInfo
 from .interventions import Intervention, catalogue
 from .model import NodeModel
 from .random_propagation import RandomPropagation
+from .residual import ResidualCAT
+from .simple import BoostedTrees, HopLinear, LabelPropagation
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,9 @@ ALIASES = {
     "cat-i": "cat-i-mf",
     "cat-e": "cat-e-mf",
 }
+
+
+ENSEMBLE = "ensemble"  # several models of this file, weighed by validation nodes: what is trained by default
 
 
 def parse(name: str) -> ModelName:
@@ -80,6 +87,7 @@ class Body:
     reading: dict[str, Any] = field(default_factory=dict)  # of `input_features` and `input_graph`
     scored: bool = False  # stands around an intervention
     strategy: Strategy | None = None
+    per_node: bool = False  # keeps something for every node of the graph
     embedding: Callable[..., Tensor] | None = None  # (edge_index, num_nodes, dim, seed=)
 
 
@@ -98,12 +106,23 @@ GAT: dict[str, Any] = {
     "teleport": 0.1,
 }
 SELF_TERM = {**GAT, "self_dropout": 0.0, "per_head": True}
+RESIDUAL: dict[str, Any] = {
+    "hidden": 64,
+    "heads": 8,
+    "num_layers": 2,
+    "norm": "layer",
+    "dropout": 0.5,
+    "attention_dropout": 0.0,
+    "roles": True,
+    "aggregators": False,
+}
+SCORED_RESIDUAL = {**RESIDUAL, "contamination": 0.0}
 RANDOM_PROPAGATION = {"hidden": 32, "steps": 8, "dropout": 0.5, "drop_node": 0.5}
 EMBEDDING = {"dim": 64, "scale": 0.1, "embedding_seed": 0}  # scale: of its rows against the features'
 PRUNING = {"threshold": 0.01}  # Wu et al., IJCAI 2019: no edge between ends of a smaller Jaccard similarity
 
 
-def _network(network: type[CAT] | type[RandomPropagation], **fixed: Any) -> Maker:
+def _network(network: type[CAT] | type[RandomPropagation] | type[ResidualCAT], **fixed: Any) -> Maker:
     def make(features: int, classes: int, settings: Any, made: Intervention | None) -> NodeModel:
         hidden = settings.pop("hidden")
         return network(features, hidden, classes, intervention=made, **fixed, **settings)
@@ -118,12 +137,24 @@ def _conjoint(strategy: Strategy, about: str) -> Body:
     return Body(about, _network(CAT, strategy=strategy), SELF_TERM, scored=True, strategy=strategy)
 
 
+def _residual(strategy: Strategy, about: str) -> Body:
+    make = _network(ResidualCAT, strategy=strategy)
+    return Body(about, make, SCORED_RESIDUAL, scored=True, strategy=strategy)
+
+
 def _joined(about: str, embedding: Callable[..., Tensor]) -> Body:
     return Body(f"GAT on features joined with {about}", _GAT, GAT, EMBEDDING, embedding=embedding)
 
 
 def _random_propagation(about: str, gate: bool) -> Body:
     return Body(about, _network(RandomPropagation, gate=gate), RANDOM_PROPAGATION, scored=True)
+
+
+def _simple(network: type[NodeModel]) -> Maker:
+    def make(features: int, classes: int, settings: Any, made: Intervention | None) -> NodeModel:
+        return network(settings.pop("num_nodes", features), classes, **settings)
+
+    return make
 
 
 def _baseline(about: str, network: type[base.Baseline], **more: Any) -> Body:
@@ -150,9 +181,22 @@ BODIES: dict[str, Body] = {
     "gat-jaccard": Body("defence: GAT without edges between unlike nodes", _GAT, GAT, PRUNING),
     "gcn-jaccard": _baseline("defence: GCN without edges between unlike nodes", base.GCN, reading=PRUNING),
     "gcn-svd": _baseline("defence: GCN on a low-rank adjacency", base.GCNSVD),
+    "logistic": Body("logistic regression over hops", _simple(HopLinear), {"hops": "0"}),
+    "boosting": Body(
+        "gradient-boosted trees over hops",
+        _simple(BoostedTrees),
+        {"nodes": 1, "rounds": 1, "rank": 64},
+    ),
+    "label-propagation": Body(
+        "propagated labels", _simple(LabelPropagation), {"teleport": 0.1, "steps": 50}, per_node=True
+    ),
     "cat-i": _conjoint("implicit", "conjoint attention, implicit"),
     "cat-e": _conjoint("explicit", "conjoint attention, explicit"),
     "cat-s": _conjoint("structural", "control: structural attention alone"),
+    "resgat": Body("residual blocks of attention", _network(ResidualCAT), RESIDUAL),
+    "resmlp": Body("residual blocks without edges", _network(ResidualCAT, edges=False), RESIDUAL),
+    "rescat-i": _residual("implicit", "residual blocks of conjoint attention, implicit"),
+    "rescat-e": _residual("explicit", "residual blocks of conjoint attention, explicit"),
     "spread": _random_propagation("random propagation", gate=False),
     "gated": _random_propagation("random propagation of gated features", gate=True),
 }
@@ -171,6 +215,9 @@ def build(
         seed: decides the initial weights and leaves torch's own generator alone; None draws from that.
         settings: see `settings_of(name)`.
     """
+    if name == ENSEMBLE:
+        sizes = {"features": features, "classes": classes, "num_nodes": num_nodes}
+        return _ensemble(sizes, settings.get("members"), settings.get("temperature"))
     parts, chosen = parse(name), _chosen(name, settings)
     for word, count in (("features", features), ("classes", classes), ("num_nodes", num_nodes)):
         if count < 1:
@@ -180,7 +227,26 @@ def build(
         if seed is not None:
             torch.default_generator.manual_seed(seed)
         made = catalogue.make(joined, num_nodes, classes, **chosen) if joined else None
-        return body.make(features, classes, {key: chosen[key] for key in body.settings}, made)
+        settings = {key: chosen[key] for key in body.settings}
+        if body.per_node:
+            settings["num_nodes"] = num_nodes
+        return body.make(features, classes, settings, made)
+
+
+def _ensemble(sizes: dict[str, int], members: Any, temperature: Any) -> Ensemble:
+    """Its members with fresh weights. What names them may come from a file, so nothing is taken on trust."""
+    if not isinstance(members, list) or not isinstance(temperature, float) or not 0.0 < temperature < 100.0:
+        raise InputError("ensemble: members and temperature are not those of a trained one")
+    made, infos = [], []
+    for one in members:
+        wanted = {"name": str, "model": str, "settings": dict, "weight": float, "divides_rows": bool}
+        if not isinstance(one, dict) or {key: type(value) for key, value in one.items()} != wanted:
+            raise InputError(f"ensemble: a member needs {', '.join(wanted)}, each of its kind")
+        if one["model"] == ENSEMBLE or not 0.0 < one["weight"] <= 1.0:
+            raise InputError(f"ensemble: {one['name']!r} is no sound member")
+        made.append(build(one["model"], **sizes, seed=0, **one["settings"]))
+        infos.append(MemberInfo(one["name"], one["weight"], one["divides_rows"]))
+    return Ensemble(made, infos, temperature)
 
 
 def input_features(name: str, data: Graph, **settings: Any) -> Tensor:
@@ -189,6 +255,8 @@ def input_features(name: str, data: Graph, **settings: Any) -> Tensor:
     Joined features have signs, so their rows must not be divided by their sum later; where the graph's own
     ones have none, that is done here, before the embedding is put beside them.
     """
+    if name == ENSEMBLE:
+        return as_graph(data).x
     body, chosen, graph = BODIES[parse(name).body], _chosen(name, settings), as_graph(data)
     if body.embedding is None:
         return graph.x
@@ -199,6 +267,8 @@ def input_features(name: str, data: Graph, **settings: Any) -> Tensor:
 
 def input_graph(name: str, data: Graph, **settings: Any) -> Graph:
     """The graph as the model called `name` reads it: its `input_features`, without edges that it drops."""
+    if name == ENSEMBLE:
+        return as_graph(data)
     graph, body = as_graph(data), BODIES[parse(name).body]
     threshold = _chosen(name, settings).get("threshold")
     if body.embedding is None and threshold is None:
@@ -213,9 +283,14 @@ def input_graph(name: str, data: Graph, **settings: Any) -> Graph:
     return graph.changed(given_x=x, edges=graph.edge_index[:, keep], edge_weight=weight)
 
 
+def reads_embedding(name: str) -> bool:
+    """Whether the model called `name` reads an embedding of its training graph beside the features."""
+    return name != ENSEMBLE and BODIES[parse(name).body].embedding is not None
+
+
 def settings_of(name: str) -> dict[str, Any]:
-    """The settings that `name` knows, with their defaults."""
-    return checks.defaults(_usual(parse(name)))
+    """The settings that `name` knows, with their defaults; an ensemble has only those of its members."""
+    return {} if name == ENSEMBLE else checks.defaults(_usual(parse(name)))
 
 
 def _chosen(name: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -1,19 +1,21 @@
 """What to train on a graph, told by validation nodes alone."""
 
-from .choose import Choice, Trial, choose_intervention, choose_recommended
+from .choose import Choice, Trial, choose_intervention
 from .diagnosis import Diagnosis, diagnose
 from .learner import Learned, learn
+from .portfolio import Portfolio, learn_ensemble
 from .setting import Setting, make_setting
 
 __all__ = [
     "Choice",
     "Diagnosis",
     "Learned",
+    "Portfolio",
     "Setting",
     "Trial",
     "choose_intervention",
-    "choose_recommended",
     "diagnose",
     "learn",
+    "learn_ensemble",
     "make_setting",
 ]

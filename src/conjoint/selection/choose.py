@@ -10,16 +10,12 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from .. import defaults
 from ..errors import Diverged, InputError
 from ..graph.graph import Graph, as_graph
 from ..graph.splits import Split
 from ..nn import zoo
-from ..nn.interventions.computed import TrustedEdges
 from ..nn.model import NodeModel
-from ..nn.random_propagation import RandomPropagation
 from ..training import Fitted, TrainConfig, fit
-from ..training.steps import whole_graph
 from .diagnosis import STRATEGIES, Diagnosis, diagnose, shortlist
 from .setting import AUTO
 
@@ -30,9 +26,6 @@ Watch = Callable[[str, int], AbstractContextManager[OnEpoch | None]]
 SHORT_ROUNDS = 2  # each with a seed of its own; after each, the better half goes on
 FULL = 2  # trainings of each that is left
 SHORT_EPOCHS, SHORT_PATIENCE = 200, 50
-# Of T, by which trust multiplies a cosine. Below it, trust changes too little to be worth a comparison: the
-# benchmarks as they are have 0.25 at most, with a quarter of random edges added 1.75 or more.
-DOUBTFUL = 1.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +67,7 @@ def _standing(model: str, trials: Sequence[Trial]) -> tuple[int, float, float]:
     return len(own), fmean(t.val_accuracy for t in judged), fmean(t.val_loss for t in judged)
 
 
-class _Contest:
+class Contest:
     """Trains candidates on one graph and split, and remembers how each did."""
 
     def __init__(
@@ -170,7 +163,7 @@ def choose_intervention(
         on_trial: called after each training.
         watch: looks on while one runs, for a progress bar.
     """
-    contest = _Contest(data, split, config, settings, on_trial, watch)
+    contest = Contest(data, split, config, settings, on_trial, watch)
     found = diagnose(contest.graph, split.train, seed=config.seed)
     candidates = candidates_of(shortlist(found))
     left = candidates
@@ -190,47 +183,6 @@ def candidates_of(interventions: Sequence[str]) -> list[str]:
     return [name for name in names if name in zoo.MODELS]
 
 
-def choose_recommended(
-    data: Graph,
-    split: Split,
-    config: TrainConfig,
-    settings: Mapping[str, Any] | None = None,
-    *,
-    on_trial: Callable[[Trial], None] | None = None,
-    watch: Watch | None = None,
-) -> Choice:
-    """One training of the recommended network and one of its rival; higher validation accuracy wins.
-
-    The arguments are those of `choose_intervention`.
-    """
-    contest = _Contest(data, split, config, settings, on_trial, watch)
-    candidates = rivals(contest.graph, contest.config, settings)
-    for name in candidates:
-        contest.attempt(name, config.seed)
-    return contest.choice(contest.best_first(candidates)[0], candidates)
-
-
-def rivals(data: Graph, config: TrainConfig, settings: Mapping[str, Any] | None = None) -> tuple[str, str]:
-    """The recommended network and the one that it is compared with on this graph.
-
-    Trust doubts edges whose ends look no more alike than random pairs. Wrong edges look so, but right ones do
-    too where features are poor or edges are few, and nothing in the graph alone tells which it is. So where
-    many edges are in doubt, the rival takes all edges for equal. Elsewhere it has a gate on the features,
-    which helps on some graphs and does harm on others.
-    """
-    return defaults.IF_DOUBTED if doubts_edges(data, config, settings) else defaults.OTHERWISE
-
-
-def doubts_edges(data: Graph, config: TrainConfig, settings: Mapping[str, Any] | None = None) -> bool:
-    """Whether trust would weigh the edges of this graph very differently. No label is looked at."""
-    graph = as_graph(data)
-    model = network(defaults.MODEL, graph, config.seed, settings or {})
-    assert isinstance(model, RandomPropagation) and isinstance(model.intervention, TrustedEdges)
-    whole = whole_graph(model, graph, config)
-    return model.intervention.sharpness(whole.graph, whole.x) > DOUBTFUL
-
-
 CHOOSE: dict[str, Callable[..., Choice]] = {
-    "recommended": choose_recommended,
     AUTO: choose_intervention,
 }

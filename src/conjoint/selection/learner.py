@@ -1,7 +1,10 @@
 """From a graph to trained networks: the one path behind `conjoint train`, the estimators and `learn`."""
 
+import json
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,15 +19,20 @@ from ..graph.folder import is_graph_folder, open_folder
 from ..graph.graph import Graph, as_graph
 from ..graph.splits import SPLITS, Split, usual_split
 from ..nn import zoo
-from ..training import BatchConfig, Fitted, ModelSpec, Ranks, Run, alone, config_to, embed, fit
+from ..training import BatchConfig, Fitted, ModelSpec, Ranks, Run, alone, config_to, embed, fit, load_run
+from ..training.closed_form import CLOSED_FORMS
 from ..training.config import batch_config_from
 from ..training.memory import choose_way
+from ..training.metrics import all_metrics
 from ..training.predictions import predicted_pieces, prediction_columns, result_row
 from ..training.stopping import snapshot
 from .choose import CHOOSE, Choice, Trial, Watch
+from .members import MEMBERS, Budget, Member, with_settings
+from .portfolio import Portfolio, learn_ensemble, read_portfolio, train_model
 from .setting import Setting, make_setting
 
 IN_BATCHES = ("clusters", "neighbours")
+PORTFOLIO, INTERRUPTED = "portfolio.json", "interrupted"
 OnEpoch = Callable[[dict[str, Any]], None]
 
 
@@ -37,6 +45,7 @@ class Trained:
     split: Split
     seconds: float
     batch: BatchConfig | None = None
+    portfolio: Portfolio | None = None  # how an ensemble came about
 
     @cached_property
     def probabilities(self) -> npt.NDArray[np.float32]:
@@ -65,10 +74,22 @@ class Trained:
         predicted = self.probabilities.argmax(axis=1) if predicted is None else predicted
         return {
             **result_row(self.fitted, predicted, self.graph, self.split),
+            **self._judged(),
             "parameters": sum(p.numel() for p in self.fitted.model.parameters()),
             "seconds": round(self.seconds, 3),
             **({} if self.batch is None else {"batch": config_to(self.batch)}),
         }
+
+    def _judged(self) -> dict[str, Any]:
+        """Of an ensemble: every metric on nodes that chose it and, behind the gate, on the test nodes."""
+        if self.portfolio is None:
+            return {}
+        found = self.portfolio.estimate
+        row = {"epochs": len(self.portfolio.trials), "val_accuracy": found["accuracy"], "estimate": found}
+        test = self.split.reveal_test().numpy()
+        if len(test):
+            row["test_metrics"] = all_metrics(self.graph.y.numpy()[test], self.probabilities[test])
+        return row
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +131,10 @@ def learn(
     settings: Mapping[str, Any] | None = None,
     train: Mapping[str, Any] | None = None,
     batch: Mapping[str, Any] | None = None,
+    metric: str = "accuracy",
+    minutes: float | None = None,
+    trials: int | None = None,
+    single: bool = False,
     progress: OnEpoch | None = None,
     **columns: Any,
 ) -> Learned:
@@ -120,10 +145,13 @@ def learn(
             (pandas, polars); a SciPy adjacency matrix; a NetworkX graph.
         nodes: a file or a table of nodes beside edges.
         label, columns: which column is what, as in `conjoint.data.read_graph`; x= and y= go with SciPy.
-        split: a `Split`, a rule by name, or its options; by default what came with the data, or the usual.
+        split: a `Split`, a rule by name, or its options; by default what came with the data, or all labels.
         seed, seeds: the first seed, and how many trainings.
-        model, intervention, strategy, settings, train, batch: see `make_setting`. By default the recommended
-            network or its rival, as validation nodes say.
+        model, intervention, strategy, settings, train, batch: see `make_setting`. By default an ensemble, as
+            nodes say that its members were not trained on.
+        metric: that the ensemble is chosen by, see `conjoint.training.metrics`.
+        minutes, trials: most time, or most trainings, that it may take; by default, as the graph asks for.
+        single: the best member alone.
         progress: called with each epoch's row.
 
     >>> from conjoint import learn
@@ -139,6 +167,7 @@ def learn(
         settings=settings,
         train=train,
         batch=batch,
+        search=search_options(metric, minutes, trials, single),
         in_parts=graph.folder is not None,
     )
     graph = zoo.input_graph(setting.model, graph, **setting.settings)
@@ -146,7 +175,8 @@ def learn(
     def split_for(run_seed: int) -> Split:
         if isinstance(split, Split):
             return split
-        return split_of(graph, {"name": split} if isinstance(split, str) else split or {}, run_seed)
+        named = {"name": split} if isinstance(split, str) else split or {}
+        return split_of(graph, named, run_seed, setting.is_ensemble)
 
     setting, _ = settle(setting, graph, split_for(seed))
     setting, choice = decide(setting, graph, split_for(seed), seed)
@@ -169,12 +199,21 @@ def graph_from(data: Any, nodes: Any = None, **columns: Any) -> Graph:
     return read_graph(data, nodes, **columns)
 
 
-def split_of(graph: Graph, options: Mapping[str, Any], run_seed: int) -> Split:
-    """The split that the options name; with `resplit`, a new one for each seed of the training."""
+def search_options(metric: str, minutes: float | None, trials: int | None, single: bool) -> dict[str, Any]:
+    """What was asked of the search, defaults left out."""
+    given = {"metric": metric, "minutes": minutes, "trials": trials, "single": single}
+    return {name: value for name, value in given.items() if value not in (None, False, "accuracy")}
+
+
+def split_of(graph: Graph, options: Mapping[str, Any], run_seed: int, crosses: bool = False) -> Split:
+    """The split that the options name; with `resplit`, a new one for each seed of the training.
+
+    `crosses`: the learner can judge all labels by crossing folds, so all may train.
+    """
     chosen = dict(options)
     if chosen.pop("resplit", False):
         chosen["seed"] = run_seed
-    name = chosen.pop("name", None) or _rule_with(chosen) or usual_split(graph)
+    name = chosen.pop("name", None) or _rule_with(chosen) or usual_split(graph, crosses)
     return graph.split(name, **chosen)
 
 
@@ -191,6 +230,8 @@ def settle(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str |
     kind = setting.batch.get("kind", "auto")
     if kind in IN_BATCHES:
         return setting, None
+    if setting.is_ensemble:
+        return _fitting(setting, graph, split)
     if kind != "auto":
         field = {"full": "whole", "field": "receptive"}[kind]
         return replace(setting, train={**setting.train, "field": field}, batch={}), None
@@ -198,14 +239,20 @@ def settle(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str |
         return replace(setting, batch={}), None
     parts = graph, split.train.numpy(), split.val.numpy()
     made = choose_way(setting.model, setting.settings, *parts, consistency=setting.config(0).consistency)
-    if made.must and made.kind == "full" and setting.undecided == "recommended":
-        setting = setting.attention_instead()
-        made = choose_way(setting.model, setting.settings, *parts, consistency=setting.config(0).consistency)
     batch = {**setting.batch, "kind": made.kind} if made.kind in IN_BATCHES else {}
     # What does not fit as a whole is cut, also where cutting would not save time.
     cut = made.kind == "field" and made.must
     train = {**setting.train, "field": "receptive"} if cut else setting.train
     return replace(setting, train=train, batch=batch), str(made)
+
+
+def _fitting(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str | None]:
+    """An ensemble if its widest network fits into memory, else attention in batches."""
+    widest = {"hidden": 64, "num_layers": 3}  # eight heads of 64: more than any member keeps
+    made = choose_way("gat", widest, graph, split.train.numpy(), split.train.numpy())
+    if made.kind in IN_BATCHES:
+        return settle(setting.attention_instead(), graph, split_of(graph, {}, 0))
+    return replace(setting, batch={}), None
 
 
 def decide(
@@ -226,9 +273,8 @@ def decide(
 
 
 def spec_of(setting: Setting, graph: Graph) -> ModelSpec:
-    return ModelSpec(
-        setting.model, graph.num_features, graph.num_classes, graph.num_nodes, dict(setting.settings)
-    )
+    settings = {} if setting.is_ensemble else dict(setting.settings)
+    return ModelSpec(setting.model, graph.num_features, graph.num_classes, graph.num_nodes, settings)
 
 
 def train_one(
@@ -243,8 +289,12 @@ def train_one(
     ranks: Ranks = alone,
     workers: int = 0,
     progress: OnEpoch | None = None,
+    tell: Callable[[str], None] | None = None,
+    watch: Watch | None = None,
 ) -> Trained:
     """Train with one seed, unless that was done while the model was chosen."""
+    if setting.is_ensemble:
+        return train_ensemble(setting, graph, split, seed, run=run, tell=tell, watch=watch)
     config = setting.config(seed)
     batch = batch_config_from(setting.batch) if setting.batch else None
     if choice is not None and seed in choice.fitted:
@@ -253,7 +303,62 @@ def train_one(
             run.adopt(done.history, snapshot(done.model), done.result())
         return Trained(done, graph, split, seconds, batch)
     started = time.perf_counter()
-    model = spec_of(setting, graph).build(seed).to(device)
+    spec = spec_of(setting, graph)
+    if spec.name in CLOSED_FORMS:
+        fitted, _ = train_model(spec, graph, split, config, run=run)
+        return Trained(fitted, graph, split, time.perf_counter() - started)
     parts: dict[str, Any] = {"batches": batch, "ranks": ranks, "workers": workers}
-    fitted = fit(model, graph, split, config, **parts, progress=progress, run=run)
+    fitted = fit(spec.build(seed).to(device), graph, split, config, **parts, progress=progress, run=run)
     return Trained(fitted, graph, split, time.perf_counter() - started, batch)
+
+
+def members_of(setting: Setting, graph: Graph) -> list[Member]:
+    """The members as the setting asks for them. One that cannot be built is told before any is trained."""
+    members = with_settings(MEMBERS, setting.settings, setting.train)
+    for member in members if setting.settings else ():
+        replace(spec_of(setting, graph), name=member.model, settings=dict(member.settings)).build(0)
+    return members
+
+
+def train_ensemble(
+    setting: Setting,
+    graph: Graph,
+    split: Split,
+    seed: int,
+    *,
+    run: Run | None = None,
+    tell: Callable[[str], None] | None = None,
+    watch: Watch | None = None,
+) -> Trained:
+    """Learn an ensemble. In a run folder, trainings are kept as they come; finished ones are used again."""
+    started = time.perf_counter()
+    if run is not None and run.sidecar.finished and (run.sidecar.result or {}).get("stopped") != INTERRUPTED:
+        model, _ = load_run(run.path)
+        portfolio = read_portfolio(run.path / PORTFOLIO)
+        row = run.history(1)[0]
+        fitted = Fitted(model, run.config, [row], 1, "epochs")
+        return Trained(fitted, graph, split, row["seconds"], None, portfolio)
+    options: dict[str, Any] = {
+        "metric": setting.search.get("metric", "accuracy"),
+        "single": bool(setting.search.get("single")),
+        "budget": Budget(setting.search.get("minutes"), setting.search.get("trials")),
+        "members": members_of(setting, graph),
+        "tell": tell,
+        "watch": watch,
+    }
+    with nullcontext() if run is None else run.training():
+        folder = None if run is None else run.path / "members"
+        ensemble, settings, portfolio = learn_ensemble(graph, split, seed, folder=folder, **options)
+        seconds = round(time.perf_counter() - started, 3)
+        loss = {"val_loss": portfolio.estimate["log-loss"], "val_accuracy": portfolio.estimate["accuracy"]}
+        row = {"epoch": 1, **loss, "seconds": seconds}
+        stopped = INTERRUPTED if portfolio.interrupted else "epochs"
+        fitted = Fitted(ensemble, setting.config(seed), [row], 1, stopped)
+        if run is not None:
+            spec = replace(spec_of(setting, graph), settings=settings)
+            run.sidecar = replace(run.sidecar, model=spec)
+            run.write(PORTFOLIO, (json.dumps(portfolio.to_dict(), indent=1, allow_nan=False) + "\n").encode())
+            run.keep(fitted.history, snapshot(ensemble), fitted.result())
+            if not portfolio.interrupted:
+                shutil.rmtree(run.path / "members", ignore_errors=True)
+    return Trained(fitted, graph, split, seconds, None, portfolio)

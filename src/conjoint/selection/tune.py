@@ -42,7 +42,7 @@ MODEL_SETTINGS = ("hidden", "dropout")
 CONSISTENCY_SETTINGS = ("passes", "weight", "temperature", "ramp")
 YOUNGER = {"ramp": 0}  # what the points of earlier searches did not have, and what they meant by that
 RECOMMENDED = {
-    "model": defaults.MODEL,
+    "model": MODELS[0],
     "hidden": 32,
     "dropout": 0.5,
     "lr": defaults.TRAIN["lr"],
@@ -145,7 +145,7 @@ def tune(
     trials = read_trials(folder)
     deadline = time.monotonic() + 60.0 * budget.minutes
     study = _study(trials, base.seed + len(trials))
-    if not trials and defaults.MODEL in models:
+    if not trials and MODELS[0] in models:
         study.enqueue_trial(RECOMMENDED)
     space = distributions(models)
     while len(trials) < budget.trials and time.monotonic() < deadline:

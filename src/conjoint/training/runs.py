@@ -208,8 +208,12 @@ class Run:
     def adopt(self, history: list[dict[str, Any]], best: Snapshot, result: Mapping[str, Any]) -> None:
         """Keep a training that was finished elsewhere with these settings, as if it had been done here."""
         with self.training():
-            self._write_history(history)
-            self.finish(best, result)
+            self.keep(history, best, result)
+
+    def keep(self, history: list[Row], best: Snapshot, result: Mapping[str, Any]) -> None:
+        """History, weights and result of a training that is over; for who holds the folder."""
+        self._write_history(history)
+        self.finish(best, result)
 
     def tidy(self) -> None:
         """A finished run needs its checkpoint no more, nor what a killed process left."""

@@ -61,9 +61,8 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 def summarise(rows: Sequence[Mapping[str, Any]], metrics: Sequence[str] = METRICS) -> Summary:
     """An estimate of each metric over the rows, a pure function of them."""
-    return Summary(
-        [dict(row) for row in rows], {name: estimate([row[name] for row in rows]) for name in metrics}
-    )
+    found = {name: estimate([row[name] for row in rows]) for name in metrics if not rows or name in rows[0]}
+    return Summary([dict(row) for row in rows], found)
 
 
 def fit_seeds(

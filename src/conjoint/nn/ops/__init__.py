@@ -10,5 +10,6 @@ from .activation import activate_and_drop, draw_seed, drop, keep_mask
 from .aggregation import aggregate, aggregate_and_project
 from .attention_layer import attend, attention, shares
 from .entries import edge_dot, edge_softmax, edge_total, spread, targets
+from .extremum import neighbour_max
 from .factors import expression_loss, factor_attention, factor_loss, gram_norm
 from .projection import head_dot, head_dots, head_project, project, sparse_project

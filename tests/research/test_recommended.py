@@ -1,19 +1,20 @@
-"""The recommended network and its rival: which is better here is for validation nodes to say."""
+"""The earlier default and its rival: which is better here is for validation nodes to say."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
-from conjoint import defaults as recommended
 from conjoint.data import Split, make_split
 from conjoint.graph.adjacency import adjacency
 from conjoint.graph.graph import Graph
 from conjoint.graph.sparse import row_normalise, to_csr
 from conjoint.nn.interventions.computed import TrustedEdges
 from conjoint.selection import choose as module
-from conjoint.selection.choose import DOUBTFUL, Trial, choose_recommended, doubts_edges, rivals
+from conjoint.selection.choose import Trial
 from conjoint.training import Fitted, TrainConfig
+from research import recommended
+from research.recommended import DOUBTFUL, choose_recommended, doubts_edges, rivals
 from small_training import small_model
 from topics import topic_graph
 

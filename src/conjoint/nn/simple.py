@@ -1,0 +1,174 @@
+"""Models without hidden layers, fitted by `training.closed_form`: a safety net and a yardstick for networks.
+
+They are modules so that a run folder, an ensemble and new nodes treat them as any other network.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..errors import InputError
+from ..graph.adjacency import Adjacency
+from ..graph.roles import role_features
+from ..graph.sparse import is_sparse
+from . import ops
+from .layers import project
+from .model import ScoredModel
+from .random_propagation import propagate, propagation_weights
+
+ABSENT = -30.0  # logit of a class that no training node has
+
+
+class SimpleModel(ScoredModel):
+    """What the models of this file share: the graph's form, no intervention, no hidden layer."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def embed(self, x: Tensor, graph: Adjacency) -> Tensor:
+        """The class probabilities: there is no hidden layer."""
+        return self(x, graph).softmax(dim=1)
+
+
+def neighbour_mean(graph: Adjacency, h: Tensor, with_self: bool = True) -> Tensor:
+    """The mean over a node's neighbours, itself included or not; 0 where there are none. [nodes, k]"""
+    total = ops.aggregate(graph, h.new_ones(graph.num_entries, 1), h.unsqueeze(1)).squeeze(1)
+    count = graph.degree.to(h.dtype).unsqueeze(1)
+    return total / count if with_self else (total - h) / (count - 1).clamp(min=1.0)
+
+
+class HopLinear(SimpleModel):
+    """Logistic regression on features and on their means over 1 to k hops: sum over k of P^k X W_k + b.
+
+    Args:
+        hops: which k take part, as digits: "0" is plain logistic regression, "2" that on smoothed features.
+    """
+
+    shift: Tensor
+    scale: Tensor
+
+    def __init__(self, in_channels: int, out_channels: int, *, hops: str = "0") -> None:
+        super().__init__()
+        if not hops.isascii() or not hops.isdigit() or len(set(hops)) < len(hops):
+            raise InputError(f"hops: {hops!r}; write different digits, for example 012")
+        self.hops = [int(k) for k in sorted(hops)]
+        self.weight = nn.Parameter(torch.zeros(len(hops), out_channels, in_channels))
+        self.bias = nn.Parameter(torch.zeros(out_channels))
+        # Of dense features; sparse ones are read as they are.
+        self.register_buffer("shift", torch.zeros(in_channels))
+        self.register_buffer("scale", torch.ones(in_channels))
+
+    def forward(self, x: Tensor, graph: Adjacency) -> Tensor:
+        if not is_sparse(x):
+            x = (x - self.shift) * self.scale
+        out, done = x.new_zeros(x.size(0), self.bias.numel()), self.hops[-1]
+        for k in range(done, -1, -1):  # Horner: what takes part at k hops is smoothed k times
+            if k in self.hops:
+                out = out + project(x, self.weight[self.hops.index(k)])
+            out = neighbour_mean(graph, out) if k else out
+        return out + self.bias
+
+
+class LabelPropagation(SimpleModel):
+    """The labels of training nodes, propagated by personalised PageRank; features play no part.
+
+    Args:
+        teleport: share of a node's own label in each step.
+        steps: of propagation.
+    """
+
+    labels: Tensor
+
+    def __init__(self, num_nodes: int, out_channels: int, *, teleport: float = 0.1, steps: int = 50) -> None:
+        super().__init__()
+        self.teleport, self.steps, self.out_channels = teleport, steps, out_channels
+        self.register_buffer("labels", torch.full((num_nodes,), -1))
+        self.prior = nn.Parameter(torch.zeros(out_channels), requires_grad=False)
+
+    def forward(self, x: Tensor, graph: Adjacency) -> Tensor:
+        known = F.pad(self.labels, (0, graph.num_src - self.labels.numel()), value=-1)  # new nodes have none
+        start = F.one_hot(known.clamp(min=0), self.out_channels) * (known >= 0).unsqueeze(1)
+        start = start.to(self.prior.dtype)
+        mass = propagate(graph, propagation_weights(graph, None), start, self.steps, self.teleport)
+        prior = self.prior.softmax(dim=0)  # decides where no label arrives
+        return ((mass + 1e-4 * prior) / (mass.sum(dim=1, keepdim=True) + 1e-4)).log()
+
+
+class BoostedTrees(SimpleModel):
+    """Gradient-boosted trees on a node's features, their means over one and two hops, and its role.
+
+    Args:
+        nodes: of all trees together.
+        rounds: of boosting, each with one tree per class (one if there are two).
+        rank: dimensions that wide features are reduced to.
+    """
+
+    basis: Tensor
+    column: Tensor
+    threshold: Tensor
+    left: Tensor
+    right: Tensor
+    value: Tensor
+    root: Tensor
+    baseline: Tensor
+
+    def __init__(
+        self, in_channels: int, out_channels: int, *, nodes: int = 1, rounds: int = 1, rank: int = 64
+    ) -> None:
+        super().__init__()
+        self.out_channels, self.rounds = out_channels, rounds
+        self.per_round = 1 if out_channels == 2 else out_channels
+        width = (in_channels, rank) if in_channels > rank else (0, 0)
+        parts: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
+            "basis": (width, torch.float32),
+            "column": ((nodes,), torch.int64),
+            "threshold": ((nodes,), torch.float64),
+            "left": ((nodes,), torch.int64),  # a leaf is its own child
+            "right": ((nodes,), torch.int64),
+            "value": ((nodes,), torch.float64),
+            "root": ((rounds, self.per_round), torch.int64),
+            "baseline": ((self.per_round,), torch.float64),
+        }
+        for name, (shape, dtype) in parts.items():
+            self.register_buffer(name, torch.zeros(shape, dtype=dtype))
+        self.left += torch.arange(nodes, device=self.left.device)
+        self.right += torch.arange(nodes, device=self.right.device)
+        self.anchor = nn.Parameter(torch.zeros(()), requires_grad=False)  # tells the device
+
+    def columns(self, x: Tensor, graph: Adjacency) -> Tensor:
+        """What the trees read. -> [nodes, 3 * min(rank, features) + roles]"""
+        own = project(x, self.basis.t()) if self.basis.numel() else _dense(x)
+        near = neighbour_mean(graph, own, with_self=False)
+        roles = graph.once(role_features, lambda: role_features(graph.edge_index, graph.num_src))
+        return torch.cat([own, near, neighbour_mean(graph, near, with_self=False), roles.to(own)], dim=1)
+
+    def forward(self, x: Tensor, graph: Adjacency) -> Tensor:
+        table = self.columns(x, graph).double()
+        self._check(table.size(1))
+        out = self.baseline.repeat(len(table), 1)
+        for roots in self.root:  # a round at a time bounds the memory
+            at = roots.repeat(len(table), 1)  # [nodes, trees]
+            while True:
+                goes_left = table.gather(1, self.column[at]) <= self.threshold[at]
+                below = torch.where(goes_left, self.left[at], self.right[at])
+                if torch.equal(below, at):
+                    break
+                at = below
+            out = out + self.value[at]
+        if self.per_round == 1:
+            out = torch.cat([torch.zeros_like(out), out], dim=1)
+        return out.to(self.anchor.dtype)
+
+    def _check(self, columns: int) -> None:
+        """Weights may come from a file: every child lies behind its parent, so that each walk ends."""
+        here = torch.arange(self.left.numel(), device=self.left.device)
+        leaf = (self.left == here) & (self.right == here)
+        inner = (self.left > here) & (self.right > here)
+        inside = (torch.maximum(self.left, self.right) < here.numel()) & (self.column >= 0)
+        rooted = (self.root >= 0) & (self.root < here.numel())
+        if not (bool(((leaf | inner) & inside & (self.column < columns)).all()) and bool(rooted.all())):
+            raise InputError("trees: not those of a trained model; restore the run folder from a copy")
+
+
+def _dense(x: Tensor) -> Tensor:
+    return x.to_dense() if is_sparse(x) else x

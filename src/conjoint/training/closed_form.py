@@ -1,0 +1,195 @@
+"""Fitting the models of `nn.simple`: no epochs, a choice of strength by validation nodes."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+
+from ..graph.graph import Graph
+from ..graph.proximity import one_thread, reducing_basis
+from ..graph.sparse import is_sparse, to_scipy
+from ..graph.splits import Split
+from ..nn.simple import ABSENT, BoostedTrees, HopLinear, LabelPropagation
+from .config import TrainConfig
+from .loop import Fitted
+
+Array = npt.NDArray[Any]
+STRENGTHS = (0.1, 1.0, 10.0, 100.0)  # of logistic regression, as scikit-learn's C
+TELEPORTS = (0.02, 0.1, 0.3)
+ITERATIONS = 200
+BOOSTING: dict[str, Any] = {"learning_rate": 0.1, "max_leaf_nodes": 31, "l2_regularization": 1.0}
+ROUNDS, BASIS = 200, 64
+
+
+def log_loss(log_p: Array, y: Array) -> float:
+    return float(-log_p[np.arange(len(y)), y].mean())
+
+
+@one_thread
+def fit_linear(graph: Graph, split: Split, hops: str) -> HopLinear:
+    """Logistic regression by L-BFGS. Smoothing is a product at each step: no smoothed copy of X is made."""
+    model = HopLinear(graph.num_features, graph.num_classes, hops=hops)
+    x: Any = graph.x
+    if not is_sparse(x):
+        deviation, mean = torch.std_mean(x.double(), dim=0, correction=0)
+        model.shift.copy_(mean)
+        model.scale.copy_(1.0 / torch.where(deviation > 1e-6, deviation, 1.0))
+        x = ((x - model.shift) * model.scale).numpy().astype(np.float64)
+    else:
+        x = to_scipy(x).astype(np.float64)
+    x_back, walk = x.T, _mean_with_self(graph)
+    walk_back = sp.csr_array(walk.T)
+    y, train, val, classes = graph.y.numpy(), split.train.numpy(), split.val.numpy(), graph.num_classes
+    target = np.eye(classes)[y[train]]
+    shape = (len(hops), graph.num_features, classes)
+    size = int(np.prod(shape))
+
+    def logits(flat: Array) -> Array:
+        out = np.zeros((graph.num_nodes, classes))
+        for k in range(model.hops[-1], -1, -1):
+            if k in model.hops:
+                out = out + x @ flat[:size].reshape(shape)[model.hops.index(k)]
+            out = walk @ out if k else out
+        return out + flat[size:]
+
+    def loss(flat: Array, strength: float) -> tuple[float, Array]:
+        z, weight = logits(flat)[train], flat[:size]
+        error = softmax(z, axis=1) - target
+        spread, slopes = np.zeros((graph.num_nodes, classes)), []
+        spread[train] = error
+        for k in range(model.hops[-1] + 1):
+            if k in model.hops:
+                slopes.append(x_back @ spread)
+            spread = walk_back @ spread if k < model.hops[-1] else spread
+        value = -(log_softmax(z, axis=1) * target).sum() + 0.5 * (weight @ weight) / strength
+        return float(value), np.concatenate([np.ravel(slopes) + weight / strength, error.sum(axis=0)])
+
+    best, now = (np.inf, np.zeros(size + classes)), np.zeros(size + classes)
+    for strength in STRENGTHS:  # from simple to flexible, each from where the last one ended
+        now = minimize(loss, now, (strength,), "L-BFGS-B", jac=True, options={"maxiter": ITERATIONS}).x
+        missed = log_loss(log_softmax(logits(now)[val], axis=1), y[val])
+        if missed > best[0]:
+            break
+        best = missed, now
+    model.weight.data.copy_(torch.from_numpy(best[1][:size].reshape(shape).transpose(0, 2, 1).copy()))
+    model.bias.data.copy_(torch.from_numpy(best[1][size:]))
+    return model
+
+
+def _mean_with_self(graph: Graph) -> sp.csr_array:
+    adj, nodes = graph.adjacency, graph.num_nodes
+    matrix = sp.csr_array(
+        (np.ones(adj.num_entries), adj.col.numpy(), adj.rowptr.numpy()), shape=(nodes, nodes)
+    )
+    return sp.csr_array(sp.diags_array(1.0 / np.maximum(1.0, matrix.sum(axis=1))) @ matrix)
+
+
+def fit_propagation(graph: Graph, split: Split) -> LabelPropagation:
+    """Labels of training nodes; validation nodes choose how far they go."""
+    y = graph.y.numpy()
+    best: tuple[float, LabelPropagation] | None = None
+    for teleport in TELEPORTS:
+        model = LabelPropagation(graph.num_nodes, graph.num_classes, teleport=teleport)
+        model.labels[split.train] = graph.y[split.train]
+        share = np.bincount(y[split.train.numpy()], minlength=graph.num_classes) + 1e-3
+        model.prior.data.copy_(torch.from_numpy(np.log(share)))
+        with torch.no_grad():
+            found = model(graph.y, graph.adjacency).log_softmax(dim=1).numpy()[split.val.numpy()]
+        missed = log_loss(found, y[split.val.numpy()])
+        if best is None or missed < best[0]:
+            best = missed, model
+    assert best is not None
+    return best[1]
+
+
+@one_thread
+def fit_boosting(graph: Graph, split: Split, seed: int, rank: int = BASIS) -> BoostedTrees:
+    """scikit-learn's histogram boosting; validation nodes choose the number of rounds."""
+    from sklearn.ensemble import HistGradientBoostingClassifier  # half a second to import
+
+    blank = BoostedTrees(graph.num_features, graph.num_classes, rank=rank)
+    if blank.basis.numel():
+        blank.basis.copy_(torch.from_numpy(reducing_basis(graph.x, rank=rank)))
+    with torch.no_grad():
+        table = blank.columns(graph.x, graph.adjacency).double().numpy()
+    y, train, val = graph.y.numpy(), split.train.numpy(), split.val.numpy()
+    maker = HistGradientBoostingClassifier(
+        max_iter=ROUNDS, early_stopping=False, random_state=seed, **BOOSTING
+    )
+    maker.fit(table[train], y[train])
+    known = [int(c) for c in maker.classes_]
+    losses = []
+    for shares in maker.staged_predict_proba(table[val]):
+        every = np.full((len(val), graph.num_classes), 1e-13)
+        every[:, known] = shares
+        losses.append(log_loss(np.log(np.maximum(every, 1e-13)), y[val]))
+    return _as_model(maker, int(np.argmin(losses)) + 1, graph, blank, rank)
+
+
+def _as_model(maker: Any, rounds: int, graph: Graph, blank: BoostedTrees, rank: int) -> BoostedTrees:
+    """The first rounds as arrays, children behind their parents."""
+    known = [int(c) for c in maker.classes_]
+    # Of two classes, one tree a round tells the second from the first, whose logit is 0.
+    columns = [0] if blank.per_round == 1 else known[1:] if len(known) == 2 else known
+    parts: dict[str, list[Array]] = {name: [] for name in ("column", "threshold", "left", "right", "value")}
+    absent = 0  # a leaf of value 0, for classes without training nodes
+    for name, value in (("column", 0), ("threshold", 0.0), ("left", 0), ("right", 0), ("value", 0.0)):
+        parts[name].append(np.array([value]))
+    root = np.full((rounds, blank.per_round), absent)
+    size = 1
+    for k, trees in enumerate(maker._predictors[:rounds]):
+        for place, tree in zip(columns, trees, strict=True):
+            nodes = tree.nodes
+            here = size + np.arange(len(nodes))
+            leaf = nodes["is_leaf"].astype(bool)
+            parts["column"].append(np.where(leaf, 0, nodes["feature_idx"]))
+            parts["threshold"].append(np.where(leaf, 0.0, nodes["num_threshold"]))
+            parts["left"].append(np.where(leaf, here, size + nodes["left"].astype(np.int64)))
+            parts["right"].append(np.where(leaf, here, size + nodes["right"].astype(np.int64)))
+            parts["value"].append(np.where(leaf, nodes["value"], 0.0))
+            root[k, place] = size
+            size += len(nodes)
+    model = BoostedTrees(graph.num_features, graph.num_classes, nodes=size, rounds=rounds, rank=rank)
+    for name, arrays in parts.items():
+        getattr(model, name).copy_(torch.from_numpy(np.concatenate(arrays)))
+    model.basis.copy_(blank.basis)
+    model.root.copy_(torch.from_numpy(root))
+    model.baseline.fill_(ABSENT if blank.per_round > 1 else 0.0)
+    model.baseline[[] if blank.per_round == 1 else known] = 0.0
+    model.baseline[columns] = torch.from_numpy(
+        np.asarray(maker._baseline_prediction, dtype=np.float64).ravel()
+    )
+    return model
+
+
+CLOSED_FORMS = ("logistic", "label-propagation", "boosting")
+
+
+def fit_closed_form(
+    name: str, settings: dict[str, Any], graph: Graph, split: Split, config: TrainConfig
+) -> tuple[Fitted, dict[str, Any]]:
+    """The model called `name`, as `fit` would give it, and the settings that build it again."""
+    model: Any
+    if name == "logistic":
+        model = fit_linear(graph, split, settings["hops"])
+    elif name == "label-propagation":
+        model = fit_propagation(graph, split)
+        settings = {"teleport": model.teleport, "steps": model.steps}
+    else:
+        model = fit_boosting(graph, split, config.seed)
+        settings = {"nodes": model.left.numel(), "rounds": model.rounds, "rank": BASIS}
+    config = replace(config, epochs=1, row_normalise="never")
+    with torch.no_grad():
+        found = model(graph.x, graph.adjacency).log_softmax(dim=1).numpy()[split.val.numpy()]
+    truth = graph.y.numpy()[split.val.numpy()]
+    row = {
+        "epoch": 1,
+        "val_loss": log_loss(found, truth),
+        "val_accuracy": float((found.argmax(1) == truth).mean()),
+    }
+    return Fitted(model.eval(), config, [row], 1, "epochs"), settings

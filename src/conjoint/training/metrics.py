@@ -1,0 +1,106 @@
+"""What people judge predictions by: labels and probabilities in, one number out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.metrics import (
+    average_precision_score,
+    f1_score,
+    precision_recall_fscore_support,
+    recall_score,
+    roc_auc_score,
+)
+
+from ..errors import InputError
+
+Array = npt.NDArray[Any]
+BINS = 10
+
+
+def accuracy(y: Array, p: Array) -> float:
+    """Share of nodes with the right class."""
+    return float((p.argmax(axis=1) == y).mean())
+
+
+def balanced_accuracy(y: Array, p: Array) -> float:
+    """The mean of the classes' own accuracies: a rare class counts as much as a common one."""
+    return float(recall_score(y, p.argmax(axis=1), labels=np.unique(y), average="macro"))
+
+
+def macro_f1(y: Array, p: Array) -> float:
+    """The mean of the classes' F1."""
+    return float(f1_score(y, p.argmax(axis=1), average="macro"))
+
+
+def log_loss(y: Array, p: Array) -> float:
+    """Minus the mean logarithm of the true class's probability; lower is better."""
+    return float(-np.log(np.maximum(p[np.arange(len(y)), y], 1e-12)).mean())
+
+
+def _one_against_rest(score: Callable[[Array, Array], float], y: Array, p: Array) -> float:
+    """Of the second class where there are two, else the mean over classes that occur."""
+    if p.shape[1] == 2:
+        return float(score(y == 1, p[:, 1])) if 0 < (y == 1).sum() < len(y) else 0.5
+    found = [c for c in range(p.shape[1]) if 0 < (y == c).sum() < len(y)]
+    return float(np.mean([score(y == c, p[:, c]) for c in found])) if found else 0.5
+
+
+def roc_auc(y: Array, p: Array) -> float:
+    """How surely a node of a class is ranked before one of another; classes against the rest, averaged."""
+    return _one_against_rest(roc_auc_score, y, p)
+
+
+def average_precision(y: Array, p: Array) -> float:
+    """Precision averaged over recall; classes against the rest, averaged."""
+    return _one_against_rest(average_precision_score, y, p)
+
+
+def calibration_error(y: Array, p: Array) -> float:
+    """Mean distance between confidence and accuracy, over ten bins of confidence; lower is better."""
+    sure, right = p.max(axis=1), p.argmax(axis=1) == y
+    bins = np.minimum((sure * BINS).astype(int), BINS - 1)
+    parts = [bins == k for k in range(BINS)]
+    return float(sum(abs(sure[one].mean() - right[one].mean()) * one.mean() for one in parts if one.any()))
+
+
+METRICS: dict[str, Callable[[Array, Array], float]] = {
+    "accuracy": accuracy,
+    "balanced-accuracy": balanced_accuracy,
+    "macro-f1": macro_f1,
+    "log-loss": log_loss,
+    "roc-auc": roc_auc,
+    "average-precision": average_precision,
+    "calibration-error": calibration_error,
+}
+LOWER_IS_BETTER = ("log-loss", "calibration-error")
+
+
+def check_metric(name: str) -> None:
+    if name not in METRICS:
+        raise InputError(f"metric {name!r} is not known; choose one of {', '.join(METRICS)}")
+
+
+def merit(metric: str, y: Array, p: Array) -> float:
+    """The metric with the sign that makes higher better."""
+    found = METRICS[metric](y, p)
+    return -found if metric in LOWER_IS_BETTER else found
+
+
+def all_metrics(y: Array, p: Array) -> dict[str, float]:
+    """Every metric, and what always saying the most common class would have as accuracy."""
+    shares = np.bincount(y, minlength=p.shape[1]) / max(len(y), 1)
+    return {name: round(found(y, p), 6) for name, found in METRICS.items()} | {
+        "majority": float(shares.max())
+    }
+
+
+def per_class(y: Array, p: Array, names: list[str]) -> list[dict[str, Any]]:
+    """One row a class: nodes, precision, recall, F1."""
+    parts = precision_recall_fscore_support(y, p.argmax(axis=1), labels=range(len(names)), zero_division=0.0)
+    rows = zip(names, *parts, strict=True)
+    return [
+        {"class": name, "nodes": int(nodes), "precision": float(a), "recall": float(b), "f1": float(c)}
+        for name, a, b, c, nodes in rows
+    ]

@@ -1,0 +1,185 @@
+"""The ensemble that is learnt by default: folds, what may not be seen, what must come out the same."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from conjoint import learn
+from conjoint.cli import main
+from conjoint.errors import InputError, Interrupted
+from conjoint.graph.graph import Graph, build_graph
+from conjoint.graph.splits import Split, every_label
+from conjoint.nn.ensemble import Ensemble
+from conjoint.selection import portfolio
+from conjoint.selection.members import MEMBERS, Budget, Member, with_settings
+from conjoint.selection.portfolio import fold_splits, learn_ensemble, read_portfolio
+
+QUICK = with_settings(MEMBERS, {"hidden": 8, "num_layers": 2}, {"epochs": 12})
+FEW: list[Member] = [
+    one for one in QUICK if one.name in ("logistic", "residual attention", "residual CAT, mf")
+]
+
+
+def made_graph(nodes: int = 120, hidden: int = 20, seed: int = 0) -> tuple[Graph, np.ndarray]:
+    """Three groups that mostly keep to themselves, the last labels blanked; and all labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(nodes) % 3)
+    same = y[:, None] == y[None, :]
+    row, col = np.nonzero(np.triu(rng.random((nodes, nodes)) < np.where(same, 0.12, 0.02), 1))
+    row, col = np.append(row, np.arange(nodes - 1)), np.append(col, np.arange(1, nodes))
+    x = rng.normal(size=(nodes, 6)).astype(np.float32)
+    x[np.arange(nodes), y] += 1.5
+    shown = y.copy()
+    shown[nodes - hidden :] = -1
+    return build_graph(row, col, labels=shown, name="groups", x=x), y
+
+
+def learnt(
+    graph: Graph, split: Split, **options: object
+) -> tuple[Ensemble, torch.Tensor, portfolio.Portfolio]:
+    given: dict[str, Any] = {"budget": Budget(trials=30), "members": FEW, **options}
+    ensemble, _, found = learn_ensemble(graph, split, 0, **given)
+    return ensemble, ensemble.probabilities(graph.x, graph.adjacency), found
+
+
+def test_every_label_is_held_out_once_and_classes_are_spread() -> None:
+    graph, _ = made_graph()
+    folds = fold_splits(graph, every_label(graph.y.numpy(), 0), 0)
+    held = torch.cat([fold.val for fold in folds])
+    assert len(folds) == 10 and torch.equal(held.sort().values, (graph.y >= 0).nonzero().squeeze(1))
+    for fold in folds:
+        assert not set(fold.val.tolist()) & set(fold.train.tolist())
+        assert (
+            graph.y[fold.val].bincount(minlength=3).max() - graph.y[fold.val].bincount(minlength=3).min() <= 1
+        )
+    again = fold_splits(graph, every_label(graph.y.numpy(), 0), 0)
+    assert all(torch.equal(a.val, b.val) for a, b in zip(folds, again, strict=True))
+
+
+def test_it_predicts_better_than_chance_and_its_estimate_is_of_unseen_nodes() -> None:
+    graph, truth = made_graph()
+    _, shares, found = learnt(graph, every_label(graph.y.numpy(), 0))
+    assert (shares.argmax(dim=1).numpy() == truth)[-20:].mean() > 0.6
+    assert found.folds == 10 and found.labels == 100 and 0.5 < found.estimate["accuracy"] <= 1.0
+    assert sum(one["weight"] for one in found.members) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_labels_of_test_nodes_change_no_bit() -> None:
+    graph, _ = made_graph(hidden=0)
+    split = graph.split("fraction", seed=0)
+    scrambled = graph.y.clone()
+    test = split.reveal_test()
+    scrambled[test] = scrambled[test].roll(7)
+    assert not torch.equal(scrambled, graph.y)
+    first, second = (learnt(one, split)[1] for one in (graph, graph.changed(y=scrambled)))
+    assert torch.equal(first, second)
+
+
+def test_the_same_seed_and_trials_give_the_same_bits() -> None:
+    graph, _ = made_graph()
+    split = every_label(graph.y.numpy(), 0)
+    (_, first, found), (_, second, again) = learnt(graph, split), learnt(graph, split)
+    assert torch.equal(first, second) and found.members == again.members
+
+
+def test_a_search_that_was_stopped_goes_on_to_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, _ = made_graph()
+    split = every_label(graph.y.numpy(), 0)
+    expected = learnt(graph, split)[1]
+    attempts, attempt = 0, portfolio.Search.attempt
+
+    def stopped(search: portfolio.Search, member: Member, fold: int) -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts > 5:
+            raise Interrupted("stopped after epoch 3", 3)
+        attempt(search, member, fold)
+
+    monkeypatch.setattr(portfolio.Search, "attempt", stopped)
+    found = learnt(graph, split, folder=tmp_path)[2]
+    assert found.interrupted and len(found.trials) == 5  # what is finished is used
+    monkeypatch.undo()
+    assert torch.equal(learnt(graph, split, folder=tmp_path)[1], expected)
+
+
+def test_single_keeps_one_member() -> None:
+    graph, _ = made_graph()
+    found = learnt(graph, every_label(graph.y.numpy(), 0), single=True)[2]
+    assert sorted(one["weight"] for one in found.members)[-2:] == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("labels", [1, 2])
+def test_a_class_with_one_or_two_labels(labels: int) -> None:
+    graph, _ = made_graph()
+    y = graph.y.clone()
+    rare = (y == 2).nonzero().squeeze(1)
+    y[rare[labels:]] = -1
+    shares = learnt(graph.changed(y=y), every_label(y.numpy(), 0), members=QUICK, budget=Budget(trials=6))[1]
+    assert bool(shares.isfinite().all())
+
+
+def test_hardly_any_time_still_gives_an_answer() -> None:
+    graph, _ = made_graph()
+    found = learnt(graph, every_label(graph.y.numpy(), 0), budget=Budget(minutes=1e-6))[2]
+    assert len(found.trials) >= 1 and found.left_out
+
+
+def test_an_unknown_metric_is_one_line() -> None:
+    graph, _ = made_graph()
+    with pytest.raises(InputError, match="metric"):
+        learnt(graph, every_label(graph.y.numpy(), 0), metric="luck")
+
+
+def test_edge_weights_and_a_graph_without_features() -> None:
+    graph, _ = made_graph()
+    weighted = replace(graph, edge_weight=torch.full((graph.num_edges,), 2.0))
+    assert bool(learnt(weighted, every_label(graph.y.numpy(), 0))[1].isfinite().all())
+    bare = graph.changed(given_x=None).with_features(None)
+    assert bare.num_features == 30 and any("spectral" in note for note in bare.notes)
+
+
+def test_verbs_work_on_a_run_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph, _ = made_graph()
+    source, target = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]].numpy()
+    edges, nodes, run = tmp_path / "edges.csv", tmp_path / "nodes.csv", tmp_path / "run"
+    edges.write_text("source,target\n" + "".join(f"n{a},n{b}\n" for a, b in zip(source, target, strict=True)))
+    rows = [",".join([f"n{k}", "abc"[graph.y[k]] if graph.y[k] >= 0 else "", *map(str, graph.x[k].tolist())])
+            for k in range(graph.num_nodes)]  # fmt: skip
+    nodes.write_text("id,kind,f0,f1,f2,f3,f4,f5\n" + "\n".join(rows) + "\n")
+    options = [
+        "--edges",
+        str(edges),
+        "--nodes",
+        str(nodes),
+        "--label",
+        "kind",
+        "--trials",
+        "6",
+        "--epochs",
+        "12",
+    ]
+    assert main(["train", *options, "--out", str(run), "--json", "--no-plots"]) == 0
+    row = json.loads(capsys.readouterr().out)["rows"][0]
+    assert row["model"] == "ensemble" and "test_accuracy" not in row and row["estimate"]["accuracy"] > 0.4
+    assert read_portfolio(run / "portfolio.json").trials
+    new, links = tmp_path / "new.csv", tmp_path / "links.csv"
+    new.write_text("id,kind,f0,f1,f2,f3,f4,f5\nm0,,2,0,0,0,0,0\n")
+    links.write_text("source,target\nm0,n1\nm0,n2\n")
+    for verb in (
+        ["predict", str(run), "--json"],
+        ["predict", str(run), "--new-nodes", str(new), "--new-edges", str(links), "--json"],
+        ["embed", str(run), "--out", str(tmp_path / "e.csv")],
+        ["cluster", str(run), "--json"],
+        ["plot", str(run), "--json"],
+        ["train", "--resume", str(run), "--json", "--no-plots"],
+    ):
+        assert main(verb) == 0, verb
+    learned = learn(str(edges), str(nodes), label="kind", trials=6, train={"epochs": 12})
+    kept = (run / "predictions.csv").read_text().splitlines()
+    assert [line.split(",")[3] for line in kept[1:]] == learned.predictions["predicted"].tolist()

@@ -1,0 +1,176 @@
+"""Models without epochs: against scikit-learn's own, and against loops over dense matrices."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+
+import oracle
+from conjoint.errors import InputError
+from conjoint.graph.graph import Graph
+from conjoint.graph.sparse import to_csr
+from conjoint.graph.splits import Split
+from conjoint.nn.simple import ABSENT, BoostedTrees
+from conjoint.training import TrainConfig, closed_form
+from conjoint.training.closed_form import (
+    BOOSTING,
+    fit_boosting,
+    fit_closed_form,
+    fit_linear,
+    fit_propagation,
+    log_loss,
+)
+from small_training import CLASSES, NODES, small_data, small_split
+from topics import topic_graph
+
+Array = npt.NDArray[Any]
+GRAPH, SPLIT = small_data(), small_split()
+TRAIN, VAL = SPLIT.train.numpy(), SPLIT.val.numpy()
+Y = GRAPH.y.numpy()
+MASK = oracle.neighbourhood(GRAPH.edge_index.numpy(), NODES)
+MEAN = MASK / MASK.sum(axis=1, keepdims=True)
+
+
+def probabilities(model: Any, graph: Graph) -> Array:
+    with torch.no_grad():
+        return model.probabilities(graph.x, graph.adjacency).numpy()
+
+
+@pytest.mark.parametrize("hops", ["0", "2", "012"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("strength", [0.1, 10.0])
+def test_logistic_regression_is_scikit_learns(
+    hops: str, sparse: bool, strength: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(closed_form, "STRENGTHS", (strength,))
+    graph = GRAPH.changed(given_x=to_csr(GRAPH.x.numpy())) if sparse else GRAPH
+    found = probabilities(fit_linear(graph, SPLIT, hops), graph)
+    x = GRAPH.x.double().numpy()
+    x = x if sparse else (x - x.mean(axis=0)) / x.std(axis=0)  # sparse features are read as they are
+    table = np.concatenate([np.linalg.matrix_power(MEAN, int(k)) @ x for k in hops], axis=1)
+    theirs = LogisticRegression(C=strength, max_iter=5000, tol=1e-8).fit(table[TRAIN], Y[TRAIN])
+    assert np.abs(found - theirs.predict_proba(table)).max() < 2e-3
+
+
+def test_validation_nodes_choose_the_strength(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missed(strengths: tuple[float, ...]) -> float:
+        monkeypatch.setattr(closed_form, "STRENGTHS", strengths)
+        return log_loss(np.log(probabilities(fit_linear(GRAPH, SPLIT, "0"), GRAPH)[VAL]), Y[VAL])
+
+    every = (0.01, 0.1, 1.0, 10.0, 100.0)
+    assert missed(every) == pytest.approx(min(missed((one,)) for one in every), abs=2e-3)
+
+
+def theirs_and_ours(graph: Graph, split: Split, rank: int = 64) -> tuple[Array, Array]:
+    """Probabilities of all nodes by scikit-learn's trees, at the rounds that we stopped at, and by ours."""
+    model = fit_boosting(graph, split, 0, rank)
+    train = split.train.numpy()
+    with torch.no_grad():
+        table = model.columns(graph.x, graph.adjacency).double().numpy()
+    theirs = HistGradientBoostingClassifier(
+        max_iter=model.rounds, early_stopping=False, random_state=0, **BOOSTING
+    )
+    theirs.fit(table[train], graph.y.numpy()[train])
+    every = np.zeros((graph.num_nodes, graph.num_classes))
+    every[:, theirs.classes_] = theirs.predict_proba(table)
+    return every, probabilities(model, graph)
+
+
+def many_labels(graph: Graph) -> Split:
+    order = torch.from_numpy(np.random.default_rng(0).permutation(graph.num_nodes))
+    return Split(order[:150].sort().values, order[150:200].sort().values, "many", 0)
+
+
+TOPICS = topic_graph(240, words=30)
+
+
+@pytest.mark.parametrize("rank", [8, 64])  # reduced features, or all of them
+def test_trees_are_scikit_learns(rank: int) -> None:
+    theirs, ours = theirs_and_ours(TOPICS, many_labels(TOPICS), rank)
+    assert np.abs(theirs - ours).max() < 1e-5
+    assert (ours.argmax(1) == TOPICS.y.numpy()).mean() > 0.9
+
+
+def test_trees_for_two_classes() -> None:
+    graph = TOPICS.changed(y=(TOPICS.y == 1).long(), class_names=["no", "yes"])
+    theirs, ours = theirs_and_ours(graph, many_labels(graph))
+    assert ours.shape == (240, 2) and np.abs(theirs - ours).max() < 1e-5
+
+
+@pytest.mark.parametrize("absent", [0, 1, 2])
+def test_a_class_that_no_training_node_has_gets_next_to_nothing(absent: int) -> None:
+    split = many_labels(TOPICS)
+    train = split.train[TOPICS.y[split.train] != absent]
+    theirs, ours = theirs_and_ours(TOPICS, replace(split, train=train))
+    if absent != 2:  # scikit-learn then has two classes and one tree a round
+        assert ours[:, absent].max() < np.exp(ABSENT / 2)
+    assert np.allclose(ours.sum(axis=1), 1.0, atol=1e-5) and np.isfinite(ours).all()
+    assert (ours.argmax(1) == theirs.argmax(1)).mean() > 0.99
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("left", -1), ("right", 10**9), ("column", 10**6), ("column", -1), ("root", 10**9), ("left", "loop")],
+)
+def test_damaged_trees_are_refused(name: str, value: Any) -> None:
+    model = fit_boosting(TOPICS, many_labels(TOPICS), 0)
+    inner = int((model.left != torch.arange(model.left.numel())).nonzero()[0])
+    if value == "loop":  # a child before its parent: the walk would never end
+        model.right[inner], model.left[inner] = 0, 0
+    else:
+        getattr(model, name).view(-1)[inner if name != "root" else 0] = value
+    with pytest.raises(InputError, match="not those of a trained model; restore the run folder"):
+        model(TOPICS.x, TOPICS.adjacency)
+
+
+def test_fresh_trees_are_sound() -> None:
+    """As a run folder builds them before their weights are read."""
+    assert torch.equal(
+        BoostedTrees(30, 3, nodes=5, rounds=2)(TOPICS.x, TOPICS.adjacency), torch.zeros(240, 3)
+    )
+
+
+def test_label_propagation_is_personalised_pagerank() -> None:
+    model = fit_propagation(GRAPH, SPLIT)
+    degree = MASK.sum(axis=1)
+    step = MASK / np.sqrt(np.outer(degree, degree))
+    start = np.zeros((NODES, CLASSES))
+    start[TRAIN, Y[TRAIN]] = 1.0
+    now = start
+    for _ in range(model.steps):
+        now = (1.0 - model.teleport) * step @ now + model.teleport * start
+    prior = np.bincount(Y[TRAIN], minlength=CLASSES) / len(TRAIN)
+    expected = (now + 1e-4 * prior) / (now + 1e-4 * prior).sum(axis=1, keepdims=True)
+    assert np.allclose(probabilities(model, GRAPH), expected, atol=1e-4)
+
+
+def test_label_propagation_ignores_features_and_answers_where_no_label_arrives() -> None:
+    lonely = GRAPH.changed(edges=torch.empty(2, 0, dtype=torch.int64))
+    found = probabilities(fit_propagation(lonely, SPLIT), lonely)
+    assert (found[TRAIN].argmax(1) == Y[TRAIN]).all()
+    prior = np.bincount(Y[TRAIN], minlength=CLASSES) / len(TRAIN)
+    assert np.allclose(found[VAL], prior, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["logistic", "label-propagation", "boosting"])
+def test_they_come_as_any_training_does(name: str) -> None:
+    settings = {"hops": "02"} if name == "logistic" else {}
+    fitted, kept = fit_closed_form(name, settings, TOPICS, many_labels(TOPICS), TrainConfig(seed=3))
+    row = fitted.metrics
+    assert fitted.best_epoch == len(fitted.history) == 1 and fitted.config.seed == 3
+    assert row["val_accuracy"] > 0.6 and row["val_loss"] > 0.0
+    assert set(kept) == {"logistic": {"hops"}, "label-propagation": {"teleport", "steps"}}.get(
+        name, {"nodes", "rounds", "rank"}
+    )
+    assert not fitted.model.training
+
+
+@pytest.mark.parametrize("hops", ["", "x", "00", "-1"])
+def test_hops_are_different_digits(hops: str) -> None:
+    with pytest.raises(InputError, match="write different digits"):
+        fit_linear(GRAPH, SPLIT, hops)
