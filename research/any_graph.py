@@ -98,7 +98,7 @@ def specs(splits: int) -> Iterator[tuple[str, str, int]]:
 def row_of(name: str, setting: str, k: int, root: str, peers: bool) -> dict[str, Any]:
     graph = graph_named(name, root)
     if setting == NOISY:
-        graph = changed(graph, {"add-edges": 1.0}, k)
+        graph = changed(graph, {"add-edges": {"share": 1.0}}, k)
     split = graph.split("fraction" if setting == SHARES else "per-class", seed=k)
     test = split.reveal_test().numpy()
     began = time.perf_counter()
