@@ -15,7 +15,8 @@ from conjoint.nn import zoo
 from conjoint.threads import LARGE, steady_products
 from conjoint.training import TrainConfig, fit
 
-# gcn: its gradient is a small product with a long sum, which MKL splits by threads. gin, rescat: norms.
+# gcn: its gradient is a small product with a long sum, which MKL splits by threads.
+# gin, rescat: normalisation.
 CASES = (
     ("cat-i-mf", "whole"),
     ("cat-e-sc", "auto"),

@@ -118,6 +118,12 @@ def fit_boosting(graph: Graph, split: Split, seed: int, rank: int = BASIS) -> Bo
     with torch.no_grad():
         table = blank.columns(graph.x, graph.adjacency).double().numpy()
     y, train, val = graph.y.numpy(), split.train.numpy(), split.val.numpy()
+    if len(np.unique(y[train])) < 2:  # nothing to tell apart
+        only = int(y[train[0]])
+        blank.baseline.fill_(ABSENT if blank.per_round > 1 or only == 0 else -ABSENT)
+        if blank.per_round > 1:
+            blank.baseline[only] = 0.0
+        return blank
     maker = HistGradientBoostingClassifier(
         max_iter=ROUNDS, early_stopping=False, random_state=seed, **BOOSTING
     )
@@ -134,8 +140,7 @@ def fit_boosting(graph: Graph, split: Split, seed: int, rank: int = BASIS) -> Bo
 def _as_model(maker: Any, rounds: int, graph: Graph, blank: BoostedTrees, rank: int) -> BoostedTrees:
     """The first rounds as arrays, children behind their parents."""
     known = [int(c) for c in maker.classes_]
-    # Of two classes, one tree a round tells the second from the first, whose logit is 0.
-    columns = [0] if blank.per_round == 1 else known[1:] if len(known) == 2 else known
+    columns = [0] if blank.per_round == 1 else known[-maker.n_trees_per_iteration_ :]  # of two, the second
     parts: dict[str, list[Array]] = {name: [] for name in ("column", "threshold", "left", "right", "value")}
     absent = 0  # a leaf of value 0, for classes without training nodes
     for name, value in (("column", 0), ("threshold", 0.0), ("left", 0), ("right", 0), ("value", 0.0)):
@@ -160,7 +165,7 @@ def _as_model(maker: Any, rounds: int, graph: Graph, blank: BoostedTrees, rank: 
     model.basis.copy_(blank.basis)
     model.root.copy_(torch.from_numpy(root))
     model.baseline.fill_(ABSENT if blank.per_round > 1 else 0.0)
-    model.baseline[[] if blank.per_round == 1 else known] = 0.0
+    model.baseline[known if blank.per_round > 1 else 0] = 0.0
     model.baseline[columns] = torch.from_numpy(
         np.asarray(maker._baseline_prediction, dtype=np.float64).ravel()
     )

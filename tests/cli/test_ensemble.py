@@ -1,0 +1,88 @@
+"""The default of `conjoint train`: its run folder serves every verb, and Ctrl-C or a kill loses nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conjoint.cli import main
+from own_files import train_arguments, write_own_files
+
+Ask = Callable[..., Any]
+OPTIONS = ("--trials", "12", "--epochs", "12", "--no-plots", "--quiet")
+
+
+def arguments(folder: Path, *more: object) -> list[str]:
+    return [*train_arguments(folder)[:7], *map(str, (*OPTIONS, *more))]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ensemble")
+    write_own_files(folder)
+    assert main(arguments(folder, "--out", folder / "run")) == 0
+    return folder / "run"
+
+
+def test_every_verb_works_on_it(run: Path, tmp_path: Path, ask: Ask) -> None:
+    assert ask("predict", run, "--rows", "3")["nodes"] == 60
+    assert main(["embed", str(run), "--out", str(tmp_path / "embedding.csv"), "--quiet"]) == 0
+    assert len((tmp_path / "embedding.csv").read_text().splitlines()) == 61
+    assert ask("cluster", run)
+    assert main(["plot", str(run)]) == 0
+    assert {"map.png", "confusion.png"} <= {path.name for path in (run / "plots").iterdir()}
+    assert not (run / "members").exists()
+
+
+def test_explain_says_whose_attention_it_is_or_that_there_is_none(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(["explain", str(run), "n5"])
+    said = capsys.readouterr()
+    assert status == 0 or (status == 2 and "no member of this ensemble has attention" in said.err)
+
+
+def test_new_nodes(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text(
+        "id," + ",".join(f"f{k}" for k in range(12)) + "\nnew," + ",".join(["0.5"] * 12) + "\n"
+    )
+    (tmp_path / "edges.csv").write_text("source,target\nnew,n5\nnew,n8\n")
+    new = ["--new-nodes", str(tmp_path / "nodes.csv"), "--new-edges", str(tmp_path / "edges.csv")]
+    assert main(["predict", str(run), *new, "--out", str(tmp_path / "p.csv"), "--quiet"]) == 0
+    assert "new," in (tmp_path / "p.csv").read_text()
+
+
+@pytest.mark.parametrize("stop", ["SIGINT", "SIGKILL"])
+@pytest.mark.parametrize("at", ["finish", "append"])
+def test_a_stopped_search_is_gone_on_with_to_the_same_bits(
+    run: Path, tmp_path: Path, stop: str, at: str, ask: Ask
+) -> None:
+    """`finish`: after the third training; `append`: within an epoch of a network."""
+    cut, folder = tmp_path / "cut", run.parent
+    code = (
+        "import os, signal, sys\n"
+        "from conjoint.training.runs import Run\n"
+        f"kept, seen = Run.{at}, []\n"
+        "def stop(run, *rest):\n"
+        "    kept(run, *rest)\n"
+        "    seen.append(1)\n"
+        f"    if len(seen) == 3: os.kill(os.getpid(), signal.{stop})\n"
+        f"Run.{at} = stop\n"
+        "from conjoint.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", code, *arguments(folder, "--out", cut)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    assert ran.returncode == (0 if stop == "SIGINT" else -signal.SIGKILL), ran.stderr
+    if stop == "SIGINT":
+        assert "stopped early; --resume goes on with the rest" in ran.stdout
+        assert ask("predict", cut, "--rows", "1")["nodes"] == 60
+    ask("train", "--resume", cut, "--no-plots")
+    for file in ("weights.safetensors", "predictions.csv"):
+        assert (cut / file).read_bytes() == (run / file).read_bytes()
+    assert not (cut / "members").exists()

@@ -1,0 +1,61 @@
+"""Several models as one."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from conjoint.errors import InputError
+from conjoint.graph.sparse import row_normalise
+from conjoint.nn import zoo
+from conjoint.nn.ensemble import Ensemble, MemberInfo
+from small_training import CLASSES, FEATURES, NODES, small_data
+
+GRAPH = small_data()
+SIZES = {"features": FEATURES, "classes": CLASSES, "num_nodes": NODES}
+INFOS = [MemberInfo("a", 0.5, False), MemberInfo("b", 0.2, True), MemberInfo("b", 0.3, False)]
+
+
+def make(heat: float = 2.0) -> Ensemble:
+    members = [zoo.build(name, **SIZES, seed=k) for k, name in enumerate(("gat", "gcn", "rescat-i-mf"))]
+    made = Ensemble([members[0], members[2], zoo.build("cat-i-mf", **SIZES, seed=3)], INFOS, heat).eval()
+    made.observe(GRAPH.x, GRAPH.adjacency)
+    return made
+
+
+def test_it_is_the_weighted_mean_at_a_temperature() -> None:
+    made, graph = make(), GRAPH.adjacency
+    mean = torch.zeros(NODES, CLASSES)
+    for info, member in made.each():
+        x = row_normalise(GRAPH.x) if info.divides_rows else GRAPH.x
+        mean += info.weight * member.probabilities(x, graph)
+    expected = mean.sqrt() / mean.sqrt().sum(dim=1, keepdim=True)
+    assert torch.allclose(made.probabilities(GRAPH.x, graph), expected, atol=1e-6)
+    spoken = made.member_probabilities(GRAPH.x, graph)
+    assert {name: round(weight, 6) for name, (weight, _) in spoken.items()} == {"a": 0.5, "b": 0.5}
+    assert torch.allclose(sum(w * p for w, p in spoken.values()), mean, atol=1e-6)  # type: ignore[arg-type]
+    assert torch.allclose(made.embed(GRAPH.x, graph).norm(dim=1), torch.ones(NODES), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"members": [], "temperature": 1.0},
+        {"members": [{"name": "x"}], "temperature": 1.0},
+        {"members": [], "temperature": "hot"},
+        {
+            "members": [
+                {"name": "x", "model": "ensemble", "settings": {}, "weight": 1.0, "divides_rows": False}
+            ],
+            "temperature": 1.0,
+        },
+        {
+            "members": [{"name": "x", "model": "gat", "settings": {}, "weight": 2.0, "divides_rows": False}],
+            "temperature": 1.0,
+        },
+    ],
+)
+def test_what_a_file_may_say_is_checked(settings: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"ensemble|members"):
+        zoo.build(zoo.ENSEMBLE, **SIZES, **settings)
