@@ -1,5 +1,7 @@
 """CATConv against the dense oracle, equation by equation."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,7 @@ from conjoint import (
     SelfExpression,
     Structure,
     adjacency,
+    kernels,
 )
 from conjoint.graph.sparse import to_csr
 from graphs import ALL, KITE, random_features, random_graph
@@ -214,3 +217,63 @@ def test_self_term_stays_inside_its_bounds() -> None:
     for value in (-15.0, 0.0, 15.0):
         torch.nn.init.constant_(conv.eps_logit, value)
         assert bool(((conv.eps > 0) & (conv.eps < 1)).all())
+
+
+@pytest.mark.parametrize("path", ["kernels", "plain", "watched", "bipartite", "dropped"])
+def test_the_self_term_is_epsilon_over_the_size_of_the_neighbourhood(path: str) -> None:
+    """Eq. 9 with epsilon and without it differ by eps / |N_i| W x_i, whatever computes them."""
+    edges = torch.tensor([[0, 1, 2, 3, 3, 4], [1, 0, 1, 1, 2, 0]])
+    x = torch.randn(5, 6, dtype=torch.float64)
+    bipartite = path == "bipartite"
+    conv = CATConv((6, 6) if bipartite else 6, 2, 3, add_self_loops=not bipartite, bias=False).double()
+    assert conv.eps_logit is not None
+    conv.eps_logit.data = torch.tensor([-1.0, 0.3, 2.0], dtype=torch.float64)
+    share = 0.5 if path == "dropped" else 0.0
+    conv.self_dropout = share
+    if path == "watched":
+        conv.register_message_forward_hook(lambda module, inputs, out: None)
+    lin = conv.lin_dst if bipartite else conv.lin
+    assert lin is not None
+    with kernels.disabled() if path == "plain" else contextlib.nullcontext():
+        given = (x, x.clone()) if bipartite else x
+        found = conv(given, edges)
+        conv.eps_logit.data.fill_(-torch.inf)
+        found = (found - conv(given, edges)).view(5, 3, 2)
+    size = torch.bincount(edges[1], minlength=5) + (0 if bipartite else 1)
+    eps = torch.tensor([-1.0, 0.3, 2.0], dtype=torch.float64).sigmoid()
+    wanted = (eps / size.clamp(min=1).unsqueeze(1)).unsqueeze(2) * lin(x).view(5, 3, 2)
+    if share:
+        kept = found != 0
+        assert bool(kept.any()) and not bool(kept.all())
+        wanted = wanted * kept / (1 - share)
+    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_features_and_structure_keep_their_shares_on_weighted_graphs(fast: bool) -> None:
+    """With r_f far from r_s: at 50/50, where training begins, the two could change places unseen."""
+    edges = torch.tensor([[0, 1, 2, 3, 3, 4], [1, 0, 1, 1, 2, 0]])
+    adj = adjacency(edges, 5).with_weights(torch.tensor([1.0, 2.0, 0.5, 4.0, 1.5, 3.0]))
+    x = torch.randn(5, 6, dtype=torch.float64)
+    conv = CATConv(6, 4, 2, intervention=MatrixFactorization(5, 2), self_term=False, bias=False).double()
+    assert conv.mix_logit is not None and conv.lin is not None
+    conv.mix_logit.data = torch.tensor([[2.0, -1.0], [-3.0, 0.5]], dtype=torch.float64)
+    with contextlib.nullcontext() if fast else kernels.disabled():
+        out, found = conv(x, adj, return_attention_weights=True)
+        alone = conv(x, adj)
+        score = conv.intervention(adj, x)
+    feature = CATConv(6, 4, 2, self_term=False, bias=False).double()
+    feature.load_state_dict({k: v for k, v in conv.state_dict().items() if k.startswith(("lin", "att"))})
+    f = feature(x, adj, return_attention_weights=True)[1].conjoint
+    assert adj.log_weight is not None
+    weight = score.exp() * adj.log_weight.exp()
+    s = adj.to_user_order(weight / torch.zeros(5).double().index_add(0, adj.row, weight)[adj.row])
+    share = conv.mix_logit.softmax(-1)
+    wanted = share[:, 0] * f + share[:, 1] * s.unsqueeze(1)
+    torch.testing.assert_close(found.conjoint, wanted, rtol=1e-6, atol=1e-8)
+    assert not torch.allclose(found.conjoint, share[:, 1] * f + share[:, 0] * s.unsqueeze(1), atol=1e-3)
+    source, target = found.edge_index
+    messages = wanted.unsqueeze(2) * conv.lin(x).view(5, 2, 4)[source]
+    summed = torch.zeros(5, 2, 4).double().index_add(0, target, messages).flatten(1)
+    torch.testing.assert_close(out, summed, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(alone, summed, rtol=1e-6, atol=1e-8)

@@ -91,9 +91,12 @@ def test_duplicate_edges_are_two_messages_as_in_gat() -> None:
     torch.testing.assert_close(conv(X[:3], edges), gat(X[:3], edges))
 
 
-@pytest.mark.parametrize("fill_value", ["mean", 0.5])
+FILLS = ["mean", "add", "sum", "mul", "min", "max", 0.5, torch.tensor(0.25), torch.tensor([0.5])]
+
+
+@pytest.mark.parametrize("fill_value", FILLS, ids=str)
 @pytest.mark.parametrize("width", [1, 3])
-def test_edge_features_as_in_gat(fill_value: float | str, width: int) -> None:
+def test_edge_features_as_in_gat(fill_value: float | str | torch.Tensor, width: int) -> None:
     edge_attr = torch.randn(EDGES.size(1), width)
     gat = GATConv(10, 6, 2, edge_dim=width, fill_value=fill_value)
     conv = CATConv(10, 6, 2, edge_dim=width, fill_value=fill_value, self_term=False)
@@ -101,6 +104,64 @@ def test_edge_features_as_in_gat(fill_value: float | str, width: int) -> None:
     torch.testing.assert_close(conv(X, EDGES, edge_attr), gat(X, EDGES, edge_attr))
     if width == 1:
         torch.testing.assert_close(conv(X, EDGES, edge_attr[:, 0]), gat(X, EDGES, edge_attr[:, 0]))
+    loops = torch.cat([EDGES, torch.tensor([[3, 5], [3, 5]])], 1)  # which the layer replaces by its own
+    inputs = (X, loops, torch.randn(loops.size(1), width))
+    torch.testing.assert_close(conv(*inputs), gat(*inputs))
+    recorded = torch.export.export(conv, inputs).module()
+    torch.testing.assert_close(recorded(*inputs), gat(*inputs))
+
+
+def test_a_tensor_fills_column_by_column_and_other_words_are_refused() -> None:
+    fill, edge_attr = torch.tensor([0.5, -1.0, 2.0]), torch.randn(EDGES.size(1), 3)
+    gat, conv = GATConv(10, 6, 2, edge_dim=3, fill_value=fill), make_gat(edge_dim=3, fill_value=fill)
+    conv.load_state_dict(gat.state_dict())
+    torch.testing.assert_close(conv(X, EDGES, edge_attr), gat(X, EDGES, edge_attr))
+    with pytest.raises(InputError, match="fill_value: 'median' is unknown; choose one of add"):
+        CATConv(10, 6, edge_dim=3, fill_value="median")
+
+
+def make_gat(**options: object) -> CATConv:
+    return CATConv(10, 6, 2, self_term=False, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # of PyG's own tensors
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_attention_of_a_sparse_adjacency_is_sparse(layout: torch.layout) -> None:
+    edges = torch.tensor([[0, 1, 2, 3], [0, 0, 1, 1]])
+    adj_t = torch.sparse_coo_tensor(edges.flip(0), torch.ones(4), (4, 4), check_invariants=True)
+    adj_t = adj_t.coalesce() if layout == torch.sparse_coo else adj_t.to_sparse_csr()
+    gat, conv = GATConv(10, 6, 2), make_gat()
+    conv.load_state_dict(gat.state_dict())
+    wanted, (sparse, alpha) = gat(X[:4], adj_t, return_attention_weights=True)
+    found, attention = conv(X[:4], adj_t, return_attention_weights=True)
+    torch.testing.assert_close(found, wanted)
+    assert attention[0].layout == layout and attention[0].shape == (4, 4, 2)
+    torch.testing.assert_close(attention[0].to_dense(), sparse.to_dense())
+    torch.testing.assert_close(attention[1], alpha)
+    torch.testing.assert_close(attention.sums(), torch.ones(4, 2))
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+def test_a_sparse_adjacency_knows_the_number_of_targets(layout: torch.layout) -> None:
+    edges = torch.tensor([[0, 1, 2, 3], [0, 0, 1, 1]])  # the third target has no edge
+    adj_t = torch.sparse_coo_tensor(edges.flip(0), torch.ones(4), (3, 4), check_invariants=True)
+    if layout != torch.sparse_coo:
+        adj_t = adj_t.to_sparse_csr() if layout == torch.sparse_csr else adj_t.to_sparse_csc()
+    gat = GATConv((10, 7), 6, 2, add_self_loops=False)
+    conv = CATConv((10, 7), 6, 2, add_self_loops=False, self_term=False)
+    conv.load_state_dict(gat.state_dict())
+    found = conv((X[:4], None), adj_t)
+    assert found.shape == (3, 12)
+    torch.testing.assert_close(found, gat((X[:4], None), edges, size=(4, 3)))
+
+
+def test_a_network_takes_the_ids_of_its_rows() -> None:
+    """PyG's loaders hand out parts of a graph with `n_id`: with all neighbours it gives the same."""
+    model = CAT(10, 4, 3, intervention=MatrixFactorization(N, 3), heads=2).eval()
+    order = torch.randperm(N)
+    place = torch.empty_like(order)
+    place[order] = torch.arange(N)
+    torch.testing.assert_close(model(X[order], place[EDGES], n_id=order), model(X, EDGES)[order])
 
 
 @pytest.mark.parametrize("concat", [True, False])

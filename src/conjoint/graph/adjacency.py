@@ -5,9 +5,8 @@ stands beside the edge that it belongs to. Self-loops are added here, once.
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +14,27 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..recording import readable, recording
 from ..text import count
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
 MEMO = 32  # results that `Adjacency.once` keeps at most; the oldest goes first
+
+
+class derived(Generic[T]):
+    """A cached property; but what is made while torch records stands for another tensor, and is not kept."""
+
+    def __init__(self, func: Callable[[Any], T]) -> None:
+        self.func, self.name, self.__doc__ = func, func.__name__, func.__doc__
+
+    def __get__(self, graph: Any, owner: type | None = None) -> T:
+        if graph is None:
+            return self  # type: ignore[return-value]
+        made = self.func(graph)
+        if not recording():
+            graph.__dict__[self.name] = made
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,24 +77,28 @@ class Adjacency:
         """How many edges the user gave."""
         return self.num_entries - self.num_loops + self.num_dropped
 
-    @cached_property
+    @derived
     def degree(self) -> Tensor:
         """|N_i|, the self-loop included. [num_dst]"""
         return self.rowptr.diff()
 
-    @cached_property
+    @derived
     def row(self) -> Tensor:
         """Target of each entry. [entries]"""
+        if recording():  # in operations that every exporter knows
+            ends = torch.zeros(self.num_entries + 1, dtype=torch.long, device=self.rowptr.device)
+            ends = ends.index_add(0, self.rowptr[1:], torch.ones_like(self.rowptr[1:]))
+            return ends[: self.num_entries].cumsum(0)
         targets = torch.arange(self.num_dst, device=self.rowptr.device)
         return targets.repeat_interleave(self.degree, output_size=self.num_entries)
 
-    @cached_property
+    @derived
     def transposed(self) -> Transposed:
         by_source = torch.sort(self.col, stable=True)
         rowptr = _pointers(by_source.values, self.num_src)
         return Transposed(rowptr, self.row[by_source.indices], by_source.indices)
 
-    @cached_property
+    @derived
     def simple(self) -> Tensor:
         """Which entries are those of the paper's A: no self-loops, parallel edges once. [entries]"""
         first = torch.ones(self.num_entries, dtype=torch.bool, device=self.col.device)
@@ -87,23 +106,23 @@ class Adjacency:
             first[1:] = (self.row[1:] != self.row[:-1]) | (self.col[1:] != self.col[:-1])
         return first & (self.row != self.col)
 
-    @cached_property
+    @derived
     def simple_weight(self) -> Tensor:
         """`simple` as numbers, for sums over the entries of A. [entries] float32"""
         return self.simple.float()
 
-    @cached_property
+    @derived
     def num_simple(self) -> int:
         """||A||^2: the number of ones in A."""
         return int(self.simple.sum())
 
-    @cached_property
+    @derived
     def symmetric(self) -> bool:
         """Whether each entry (i, j) has its (j, i)."""
         back = self.transposed
         return torch.equal(self.rowptr, back.rowptr) and torch.equal(self.col, back.row)
 
-    @cached_property
+    @derived
     def edge_index(self) -> Tensor:
         """The edges attended to, in the user's order with added self-loops at the end. [2, entries]"""
         edges = torch.empty(2, self.num_entries, dtype=torch.long, device=self.col.device)
@@ -115,6 +134,8 @@ class Adjacency:
         memo: dict[Hashable, Any] = self.__dict__.setdefault("_memo", {})
         if key not in memo:
             made = make()
+            if recording():
+                return made
             if len(memo) >= MEMO:
                 memo.pop(next(iter(memo)))
             memo[key] = made
@@ -169,6 +190,69 @@ class Adjacency:
         return replace(self, log_weight=self.from_user_order(edge_weight, loops).log())
 
 
+@dataclass(frozen=True, eq=False)
+class Unsorted(Adjacency):
+    """Edges whose numbers cannot be read, because torch records the computation (export, compile, trace) or
+    knows their shape alone: in the user's order, and for plain torch.
+
+    All sizes follow from sizes. So where self-loops are added, those of the user stay, with weight zero.
+    """
+
+    target: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))  # [entries]
+    count: int = 0  # of targets
+    own: Tensor | None = None  # [entries] bool: self-loops of the user that another took the place of
+
+    @property
+    def num_dst(self) -> int:
+        return self.count
+
+    @property
+    def row(self) -> Tensor:
+        return self.target
+
+    @property
+    def degree(self) -> Tensor:
+        counted = torch.ones_like(self.target) if self.own is None else (~self.own).long()
+        return counted.new_zeros(self.count).index_add(0, self.target, counted)
+
+    @property
+    def simple(self) -> Tensor:
+        raise InputError(
+            "graph: A of the intervention's loss is made from numbers that torch does not show while it "
+            "records; pass an Adjacency (conjoint.adjacency(edge_index, num_nodes)) instead of an edge_index"
+        )
+
+    @property
+    def edge_index(self) -> Tensor:
+        return torch.stack([self.col, self.target])
+
+    def to_user_order(self, per_entry: Tensor) -> Tensor:
+        return per_entry
+
+    def from_user_order(self, per_edge: Tensor, loop_value: Tensor) -> Tensor:
+        return torch.cat([per_edge, loop_value.to(per_edge.dtype)])
+
+
+def _unsorted(src: Tensor, dst: Tensor, num_src: int, num_dst: int, self_loops: bool) -> Unsorted:
+    own, log_weight = None, None
+    if self_loops:
+        loops = torch.arange(num_dst, device=src.device)
+        own = torch.cat([src == dst, torch.zeros_like(loops, dtype=torch.bool)])
+        src, dst = torch.cat([src, loops]), torch.cat([dst, loops])
+        log_weight = torch.zeros_like(src, dtype=torch.float32).masked_fill(own, -torch.inf)
+    return Unsorted(
+        rowptr=src.new_empty(0),
+        col=src,
+        perm=torch.arange(src.numel(), device=src.device),
+        num_src=num_src,
+        num_loops=num_dst if self_loops else 0,
+        log_weight=log_weight,
+        target=dst,
+        count=num_dst,
+        own=own,
+    )
+
+
 def adjacency(
     edges: Tensor | Adjacency,
     num_nodes: int | tuple[int, int],
@@ -186,7 +270,7 @@ def adjacency(
         self_loops: replace any self-loops by exactly one per node.
         flow: PyG's message-passing direction.
     """
-    num_src, num_dst = (num_nodes, num_nodes) if isinstance(num_nodes, int) else num_nodes
+    num_src, num_dst = num_nodes if isinstance(num_nodes, tuple) else (num_nodes, num_nodes)
     if isinstance(edges, Adjacency):
         if (edges.num_src, edges.num_dst) != (num_src, num_dst):
             raise InputError(
@@ -195,15 +279,17 @@ def adjacency(
             )
         return edges
     src, dst = _endpoints(edges, flow)
+    if self_loops and num_src != num_dst:
+        raise InputError(
+            f"add_self_loops=True: the graph is bipartite ({num_src} sources, {num_dst} targets), so a "
+            "node has no loop to itself; pass add_self_loops=False"
+        )
+    if not readable(src):
+        return _unsorted(src, dst, num_src, num_dst, self_loops)
     _check_ids(src, num_src, "source")
     _check_ids(dst, num_dst, "target")
     num_edges, kept = src.numel(), None
     if self_loops:
-        if num_src != num_dst:
-            raise InputError(
-                f"add_self_loops=True: the graph is bipartite ({num_src} sources, {num_dst} targets), so a "
-                "node has no loop to itself; pass add_self_loops=False"
-            )
         proper = src != dst
         kept = None if bool(proper.all()) else proper.nonzero().squeeze(1)
         loops = torch.arange(num_dst, device=src.device)
@@ -232,7 +318,7 @@ def _endpoints(edges: Tensor, flow: str) -> tuple[Tensor, Tensor]:
         raise InputError(f"edge_index: expected an integer tensor of shape [2, edges], got {found}")
     if edges.is_floating_point() or edges.dtype == torch.bool:
         raise InputError(f"edge_index: expected integer node ids, got {edges.dtype}; convert it with .long()")
-    edges = edges.as_subclass(Tensor).long()
+    edges = (edges.as_subclass(Tensor) if readable(edges) else edges).long()
     return (edges[0], edges[1]) if flow == "source_to_target" else (edges[1], edges[0])
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..recording import compiling, direct
 from .build import library_path, variants
 
 MAX_HEADS = 1024  # the kernels keep a few numbers per head on the stack
@@ -56,12 +57,21 @@ def active() -> bool:
 
 
 def takes(first: Tensor, *others: Tensor | None) -> bool:
-    """Whether the kernels take these tensors: on the CPU, one float type, nothing empty."""
+    """Whether the kernels take these tensors, which is decided here alone: ordinary tensors with memory on
+    the CPU, of one float type, nothing empty, while torch neither traces nor exports nor transforms the call.
+    They need not be contiguous: the caller makes them so."""
     dtype = first.dtype
     if (dtype != torch.float32 and dtype != torch.float64) or not active():
         return False
+    in_graph = compiling()
+    if not in_graph and not direct(first, *others):
+        return False
     for tensor in (first, *others):
-        if tensor is not None and (tensor.dtype != dtype or not tensor.is_cpu or tensor.numel() == 0):
+        if tensor is None:
+            continue
+        if tensor.dtype != dtype or not tensor.is_cpu or tensor.numel() == 0:
+            return False
+        if not in_graph and (tensor.layout != torch.strided or tensor.is_neg()):  # neg: of the other sign
             return False
     return True
 
@@ -104,7 +114,7 @@ def run(name: str, dtype: torch.dtype, reads: Values, writes: Values, structure:
     microseconds a call, which a small graph would notice. Under torch.compile it is one operation,
     `torch.ops.conjoint.run`, which the compiler takes for an ordinary function that writes its outputs.
     """
-    if not torch.compiler.is_compiling():
+    if not compiling():
         _call(name, dtype, (*reads, *writes), structure)
         return
     values = (*structure, *reads)
@@ -121,11 +131,19 @@ _functions: dict[tuple[str, torch.dtype], tuple[Any, str]] = {}
 
 def _call(name: str, dtype: torch.dtype, arguments: Values, structure: Values) -> None:
     function, members = _functions.get((name, dtype)) or _function(name, dtype, arguments, structure)
-    words: list[Any] = [value.data_ptr() if isinstance(value, Tensor) else value for value in arguments]
+    words: list[Any] = [_address(value) if isinstance(value, Tensor) else value for value in arguments]
     if members:
-        fields = [value.data_ptr() if isinstance(value, Tensor) else value or 0 for value in structure]
+        fields = [_address(value) if isinstance(value, Tensor) else value or 0 for value in structure]
         words.insert(0, struct.pack(members, *fields))
     function(*words, torch.get_num_threads())
+
+
+def _address(tensor: Tensor) -> int:
+    """Of its first number. `takes` has looked at what comes in; a gradient is looked at here."""
+    address = tensor.data_ptr()  # raises where torch.func has wrapped it
+    if address == 0 and tensor.numel():
+        raise RuntimeError("conjoint: a gradient without memory; run the backward pass outside of transforms")
+    return address
 
 
 def _function(name: str, dtype: torch.dtype, arguments: Values, structure: Values) -> tuple[Any, str]:

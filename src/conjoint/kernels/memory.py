@@ -13,7 +13,9 @@ from functools import cache
 
 import torch
 from torch import Tensor
-from torch.autograd.function import Function, once_differentiable
+from torch.autograd.function import Function
+
+from .gradient import once_differentiable
 
 LARGE_BYTES = 16 << 20  # smaller tensors come and go cheaply
 HUGE_BYTES = 64 << 20  # from here on memory is worth a second computation, or a look at what else holds it

@@ -1,13 +1,13 @@
 """From logits and structural scores to conjoint attention weights (Eq. 4-8), and how they leave a layer."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from ..graph.adjacency import Adjacency
+from ..graph.adjacency import Adjacency, derived
+from ..graph.sparse import csr_tensor
 from . import ops
 
 # Adam moves any parameter by about its rate per step, whatever the gradient. Three times that lets an
@@ -26,7 +26,7 @@ class Structure:
         if attention is not None:
             self.__dict__["attention"] = attention
 
-    @cached_property
+    @derived
     def attention(self) -> Tensor:
         """Eq. 5: s_ij, in which an edge of weight w counts as w parallel ones. [entries]"""
         return ops.edge_softmax(self.adj, weighted(self.score, self.adj.log_weight))
@@ -145,10 +145,12 @@ def _per_head(per_entry: Tensor) -> Tensor:
 
 
 class ConjointAttention(tuple[Tensor, Tensor]):
-    """`(edge_index, alpha)`, as PyG's GATConv returns it, with the parts of alpha as attributes.
+    """`(edge_index, alpha)`, as PyG's GATConv returns it, with the parts of alpha as attributes. For a graph
+    that came in as a sparse adjacency it is `(adjacency with the weights, alpha)`, also as GATConv has it.
 
     All weights are before dropout, so those of one target sum to 1. Rows stand beside `edge_index`: the
-    user's edges in the user's order, then the self-loops that the layer added.
+    user's edges in the user's order, then the self-loops that the layer added; of a sparse adjacency, row by
+    row, as its values.
     """
 
     edge_index: Tensor  # [2, edges]
@@ -165,18 +167,32 @@ class ConjointAttention(tuple[Tensor, Tensor]):
         feature: Tensor | None = None,
         structural: Tensor | None = None,
         mix: Tensor | None = None,
+        sparse: Tensor | None = None,
     ) -> "ConjointAttention":
-        made = super().__new__(cls, (edge_index, alpha))
+        made = super().__new__(cls, (edge_index if sparse is None else sparse, alpha))
         made.edge_index, made.conjoint = edge_index, alpha
         made.feature, made.structural, made.mix = feature, structural, mix
         return made
 
     @classmethod
-    def of(cls, adj: Adjacency, weights: Weights) -> "ConjointAttention":
-        """Weights of the entries, brought into the user's order."""
-        alpha, *parts = (None if part is None else adj.to_user_order(part) for part in weights[:3])
-        assert alpha is not None
-        return cls(adj.edge_index, alpha, feature=parts[0], structural=parts[1], mix=weights.mix)
+    def of(
+        cls, adj: Adjacency, weights: Weights, layout: torch.layout = torch.strided
+    ) -> "ConjointAttention":
+        """Weights of the entries, brought into the user's order; of a sparse adjacency they have it."""
+        if layout != torch.strided:
+            size = (adj.num_dst, adj.num_src, weights.alpha.size(1))
+            edges = torch.stack([adj.col, adj.row])
+            if layout == torch.sparse_coo:
+                sparse = torch.sparse_coo_tensor(
+                    edges.flip(0), weights.alpha, size, is_coalesced=True, check_invariants=False
+                )
+            else:
+                sparse = csr_tensor(adj.rowptr, adj.col, weights.alpha, size)
+            alpha, feature, structural, mix = weights
+            return cls(edges, alpha, feature=feature, structural=structural, mix=mix, sparse=sparse)
+        user, *parts = (None if part is None else adj.to_user_order(part) for part in weights[:3])
+        assert user is not None
+        return cls(adj.edge_index, user, feature=parts[0], structural=parts[1], mix=weights.mix)
 
     def sums(self) -> Tensor:
         """The weights of each target added up, 1 for every target with an edge. [targets, heads]"""

@@ -13,7 +13,8 @@ from ..graph.sparse import is_sparse
 from . import checks, ops
 from .attention import ConjointAttention, Structure
 from .conv import CATConv, Dropout, Strategy
-from .interventions import EdgeScores, Intervention, Several
+from .interventions import Intervention, Several
+from .interventions.catalogue import as_intervention
 from .layers import BatchNorm, draw_dropout
 from .model import Perturb, Recent, ScoredModel, evaluating
 from .random_propagation import propagate, propagation_weights
@@ -33,7 +34,8 @@ class CAT(ScoredModel):
         in_channels: number of input features.
         hidden_channels: size of each head in the hidden layers.
         out_channels: number of classes.
-        intervention: an `Intervention`, or one number per edge as a tensor; None for feature attention alone.
+        intervention: an `Intervention`, one number per edge as a tensor, or a name as in `CATConv`; None for
+            feature attention alone.
         interventions: several of them; see `Several`, and `intervention_weights` for what they came to count.
         strategy: how it joins the feature attention: "implicit", "explicit" or "structural".
         num_layers: number of layers, 2 in the paper.
@@ -55,7 +57,7 @@ class CAT(ScoredModel):
         hidden_channels: int,
         out_channels: int,
         *,
-        intervention: Intervention | Tensor | None = None,
+        intervention: Intervention | Tensor | str | None = None,
         interventions: Sequence[Intervention | Tensor] = (),
         strategy: Strategy = "implicit",
         num_layers: int = 2,
@@ -115,27 +117,35 @@ class CAT(ScoredModel):
                 module.reset_parameters()
 
     def forward(
-        self, x: Tensor, graph: Tensor | Adjacency | Field, *, structure: Structure | None = None
+        self,
+        x: Tensor,
+        graph: Tensor | Adjacency | Field,
+        *,
+        structure: Structure | None = None,
+        n_id: Tensor | None = None,
     ) -> Tensor:
         """Logits. [nodes, in_channels] -> [targets, out_channels]
 
         `graph` is PyG's edge_index (or a sparse adjacency), an `Adjacency`, or the `Field` that the rows of x
-        belong to. `structure` is what `self.structure` returned for them, if it is at hand already.
+        belong to. `structure` is what `self.structure` returned for them, if it is at hand already. `n_id`:
+        global ids of the rows of x where they are a part of the intervention's graph (PyG's `batch.n_id`).
         """
         layers = self._layers(x, graph)
-        structure = self.structure(x, graph) if structure is None else structure
+        structure = self.structure(x, graph, n_id) if structure is None else structure
         return self._propagated(self._logits(x, layers, structure).unsqueeze(0), layers[-1], structure)[0]
 
     def embed(self, x: Tensor, graph: Tensor | Adjacency | Field) -> Tensor:
         """What the output layer reads: the last hidden layer. -> [nodes, heads * hidden]"""
         return self._hidden(x, self._layers(x, graph), self.structure(x, graph))[0]
 
-    def structure(self, x: Tensor, graph: Tensor | Adjacency | Field) -> Structure | None:
+    def structure(
+        self, x: Tensor, graph: Tensor | Adjacency | Field, n_id: Tensor | None = None
+    ) -> Structure | None:
         """The structural scores of this step, computed once for all layers and heads."""
         if self.intervention is None:
             return None
         first = self._layers(x, graph)[0]
-        n_id = graph.n_id if isinstance(graph, Field) else None
+        n_id = graph.n_id if isinstance(graph, Field) else n_id
         if self.strategy == "explicit":
             return Structure(first, self.intervention(first, x, n_id))
         return self.intervention.structure(first, x, n_id)
@@ -250,12 +260,11 @@ class CAT(ScoredModel):
 
 
 def _one(
-    intervention: Intervention | Tensor | None, interventions: Sequence[Intervention | Tensor]
+    intervention: Intervention | Tensor | str | None, interventions: Sequence[Intervention | Tensor]
 ) -> Intervention | None:
     """Whatever was given as one intervention; a list of one is no list."""
     if intervention is not None and interventions:
         raise InputError("interventions: intervention= is given too; put all of them in the list")
     if len(interventions) > 1:
         return Several(interventions)
-    given = interventions[0] if interventions else intervention
-    return EdgeScores(given) if isinstance(given, Tensor) else given
+    return as_intervention(interventions[0] if interventions else intervention)

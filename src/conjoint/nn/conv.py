@@ -8,17 +8,21 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear, is_uninitialized_parameter
 from torch_geometric.nn.inits import glorot, zeros
 from torch_geometric.typing import OptTensor, Size
+from torch_geometric.utils import scatter
 
 from ..errors import InputError
-from ..graph.adjacency import Adjacency, adjacency
+from ..graph.adjacency import Adjacency, Unsorted, adjacency
+from ..recording import readable
 from . import checks, ops
 from .attention import ConjointAttention, Logits, Structure, ViewWeights, Weights, conjoint_weights
-from .interventions import EdgeScores, Intervention, align_scores
+from .interventions import Intervention, align_scores
+from .interventions.catalogue import as_intervention
 from .layers import draw_dropout
 from .model import Recent
 
 Strategy = Literal["implicit", "explicit", "structural"]
 STRATEGIES = ("implicit", "explicit", "structural")
+REDUCTIONS = ("add", "sum", "mean", "mul", "min", "max")  # of edge features, for `fill_value`
 Dropout = tuple[float, Tensor]  # share and seed
 Ends = tuple[Tensor, Tensor | None]  # of sources and of targets
 
@@ -45,12 +49,14 @@ class CATConv(MessagePassing):
         dropout: dropout on the attention weights in training.
         add_self_loops: let every node attend to itself, once. Must be False for bipartite graphs.
         edge_dim: size of edge features, which then take part in the feature attention.
-        fill_value: edge features of added self-loops: "mean" of a node's incoming ones, or a number.
+        fill_value: edge features of added self-loops: "mean", "add", "mul", "min" or "max" of a node's
+            incoming ones, or a number, or a tensor.
         bias: add a learnt bias.
         residual: add a learnt linear map of the node's own input to the output; "per-head" gives every head
             its own, also where heads are averaged (DGL's way, and that of the paper's OGB-Arxiv model).
         strategy: "implicit", "explicit" or "structural".
-        intervention: an `Intervention`, or one number per edge as a tensor. None: feature attention alone.
+        intervention: an `Intervention`, one number per edge as a tensor, or the short name of one that needs
+            no sizes ("fs", "smooth", "trust", ...). None: feature attention alone.
             `Several([...])`: the layer learns, per head, how much each of them counts (`views.weight`).
             One that is computed from features scores those of the first layer, so give all layers the same
             object, or call `observe` with the input features.
@@ -74,12 +80,12 @@ class CATConv(MessagePassing):
         dropout: float = 0.0,
         add_self_loops: bool = True,
         edge_dim: int | None = None,
-        fill_value: float | str = "mean",
+        fill_value: float | Tensor | str = "mean",
         bias: bool = True,
         residual: bool | Literal["per-head"] = False,
         *,
         strategy: Strategy = "implicit",
-        intervention: Intervention | Tensor | None = None,
+        intervention: Intervention | Tensor | str | None = None,
         self_term: bool = True,
         self_dropout: float = 0.0,
         per_head: bool = True,
@@ -91,6 +97,8 @@ class CATConv(MessagePassing):
         checks.share(dropout=dropout, self_dropout=self_dropout)
         checks.one_of("strategy", strategy, STRATEGIES)
         checks.one_of("aggr", kwargs["aggr"], ("add",))
+        if isinstance(fill_value, str):
+            checks.one_of("fill_value", fill_value, REDUCTIONS)
         if strategy == "structural" and intervention is None:
             raise InputError("strategy: 'structural' attends to an intervention alone; pass intervention=")
         self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
@@ -98,7 +106,7 @@ class CATConv(MessagePassing):
         self.add_self_loops, self.edge_dim, self.fill_value = add_self_loops, edge_dim, fill_value
         self.residual, self.strategy = residual, strategy
         self.self_dropout, self.per_head = self_dropout, per_head
-        self.intervention = EdgeScores(intervention) if isinstance(intervention, Tensor) else intervention
+        self.intervention = as_intervention(intervention)
         self._graphs: Recent[Adjacency] = Recent()
 
         # One W for nodes of one kind, two for a bipartite graph, under GATConv's names.
@@ -174,7 +182,8 @@ class CATConv(MessagePassing):
                 self-loops are taken as they are.
             edge_attr: edge features, if `edge_dim` is set.
             size: (sources, targets), checked against x.
-            return_attention_weights: also return a `ConjointAttention`.
+            return_attention_weights: also return a `ConjointAttention`; its first part is sparse if the
+                adjacency is.
             score: C_ij computed outside instead of by the layer's own intervention: one number per edge of
                 `edge_index`, or a `Structure`. Lets several layers share one score.
             n_id: global ids of the rows of x, if they are part of the graph of the intervention.
@@ -229,7 +238,10 @@ class CATConv(MessagePassing):
             out = out + res
         if self.bias is not None:
             out = out + self.bias
-        return (out, ConjointAttention.of(adj, weights)) if with_parts and weights is not None else out
+        if not with_parts or weights is None:
+            return out
+        layout = edge_index.layout if isinstance(edge_index, Tensor) else torch.strided
+        return out, ConjointAttention.of(adj, weights, layout)
 
     # Step 1.
 
@@ -241,7 +253,6 @@ class CATConv(MessagePassing):
         checks.finite(x_src)
         return adj
 
-    @torch.compiler.disable
     def _sorted(self, edges: Tensor, x_src: Tensor, x_dst: Tensor | None, size: Size) -> Adjacency:
         """The edges sorted by target; kept for as long as the same edge_index comes in."""
         sources, targets = x_src.size(0), None if x_dst is None else x_dst.size(0)
@@ -249,9 +260,12 @@ class CATConv(MessagePassing):
             count = checks.sizes(size, (sources, targets))
         elif targets is not None:
             count = (sources, targets)
+        elif edges.layout != torch.strided:  # PyG's adj_t: rows are targets
+            count = (sources, edges.size(0))
         else:  # only the sources have features: there are as many targets as the edges name
-            listed = edges.layout == torch.strided and edges.numel() > 0
-            count = (sources, int(edges[1].max()) + 1 if listed else sources)
+            if not readable(edges):
+                raise InputError("size: without features of the targets, pass size=(sources, targets)")
+            count = (sources, int(edges[1].max()) + 1 if edges.numel() else sources)
         if self.add_self_loops and x_dst is not x_src:
             raise InputError(
                 f"add_self_loops=True: the graph is bipartite ({count[0]} sources, {count[1]} targets), so a "
@@ -378,19 +392,18 @@ class CATConv(MessagePassing):
         )
 
 
-def _loop_features(adj: Adjacency, edge_attr: Tensor, fill_value: float | str) -> Tensor:
+def _loop_features(adj: Adjacency, edge_attr: Tensor, fill_value: float | Tensor | str) -> Tensor:
     """Features of the added self-loops. [num_loops, edge_dim]"""
-    out = edge_attr.new_zeros(adj.num_loops, edge_attr.size(1))
     if not isinstance(fill_value, str):
-        return out + fill_value
-    if fill_value != "mean":
-        raise InputError(f"fill_value: {fill_value!r} is unknown; choose 'mean' or a number")
-    if adj.num_loops == 0:
-        return out
-    kept = edge_attr if adj.kept is None else edge_attr[adj.kept]
-    targets = adj.edge_index[1, : kept.size(0)]
-    count = torch.bincount(targets, minlength=adj.num_loops).clamp(min=1).to(kept.dtype)
-    return out.index_add(0, targets, kept) / count.unsqueeze(1)
+        fill = torch.as_tensor(fill_value, dtype=edge_attr.dtype, device=edge_attr.device)
+        return fill.expand(adj.num_loops, edge_attr.size(1))
+    if not isinstance(adj, Unsorted):
+        kept = edge_attr if adj.kept is None else edge_attr[adj.kept]
+        return scatter(kept, adj.edge_index[1, : kept.size(0)], 0, adj.num_loops, fill_value)
+    targets = adj.row[: edge_attr.size(0)]
+    if adj.own is not None:  # self-loops of the user count for a row more, which is left out
+        targets = targets.masked_fill(adj.own[: edge_attr.size(0)], adj.num_loops)
+    return scatter(edge_attr, targets, 0, adj.num_loops + 1, fill_value)[: adj.num_loops]
 
 
 def _linear(in_channels: int, out_channels: int) -> Linear:

@@ -6,10 +6,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch_geometric.nn.dense.linear import Linear
 
 from ..graph.sparse import is_sparse
+from ..kernels.gradient import once_differentiable
+from ..recording import direct
 from . import ops
 
 
@@ -68,6 +69,8 @@ class BatchNorm(nn.BatchNorm1d):
 
     def forward(self, input: Tensor) -> Tensor:
         if not self.training or self.momentum is None or self.weight is None or input.dim() != 2:
+            return super().forward(input)
+        if not direct(input, self.weight) or input.dtype not in (torch.float32, torch.float64):
             return super().forward(input)
         mean, variance = _moments(input.detach())
         if self.running_mean is not None and self.running_var is not None:

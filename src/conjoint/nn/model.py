@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..graph.adjacency import Adjacency, adjacency
+from ..recording import readable
 from .interventions import Intervention
 
 V = TypeVar("V")
@@ -27,6 +28,8 @@ class Recent(Generic[V]):
 
     def get(self, tensors: tuple[Tensor | None, ...], rest: Hashable, make: Callable[[], V]) -> V:
         """What `make()` gave for these, or gives now."""
+        if not readable(*tensors):
+            return make()
         versioned = all(one is None or not one.is_inference() for one in tensors)
         key = (rest, [None if one is None else one._version for one in tensors] if versioned else None)
         same = (

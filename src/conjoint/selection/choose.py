@@ -81,7 +81,7 @@ class Contest:
     ) -> None:
         self.graph, self.split, self.settings = as_graph(data), split, settings or {}
         # No candidate chooses its epoch by test nodes.
-        self.config = replace(config, rule="val-loss" if config.saw_test else config.rule, see_test=False)
+        self.config = config.blind()
         self.reusable = self.config == config
         self.on_trial, self.watch = on_trial, watch
         self.trials: list[Trial] = []

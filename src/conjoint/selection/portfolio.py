@@ -305,7 +305,8 @@ class Search:
     def train(self, member: Member, fold: int) -> tuple[Fitted, dict[str, Any]]:
         """The training, or what an earlier one left in the folder."""
         graph, split = self.graph, self.splits[fold]
-        config = config_from({**member.train, "seed": self.seed + fold}, member.name)
+        # Whatever was asked for, no member chooses its epoch by test nodes.
+        config = config_from({**member.train, "seed": self.seed + fold}, member.name).blind()
         if fold > 0 and member.kind == "network":
             epochs = self.judged[member.name].epochs
             config = replace(config, epochs=epochs, patience=0, evaluate_every=epochs)

@@ -137,11 +137,12 @@ def tune(
     """Search until the budget is spent; trials of an earlier search in `folder` count and are built upon.
 
     Args:
-        base: training settings that the search does not vary; its seed decides what is proposed.
+        base: training settings that the search does not vary; its seed decides what is proposed. A rule that
+            looks at test nodes is replaced by "val-loss".
         models: names to choose among.
         on_trial: called after each trial.
     """
-    graph, budget, base = as_graph(data), budget or Budget(), base or TrainConfig()
+    graph, budget, base = as_graph(data), budget or Budget(), (base or TrainConfig()).blind()
     trials = read_trials(folder)
     deadline = time.monotonic() + 60.0 * budget.minutes
     study = _study(trials, base.seed + len(trials))

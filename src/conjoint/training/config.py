@@ -6,7 +6,7 @@ Each setting is declared with what it may be, and checked when the value is made
 import math
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 import tomli_w
@@ -154,6 +154,10 @@ class TrainConfig:
     def saw_test(self) -> bool:
         """Whether the selection rule looks at test nodes; every number from such a run says so."""
         return RULES[self.rule].sees_test
+
+    def blind(self) -> "TrainConfig":
+        """For whatever is compared with others: the same training, told by validation nodes alone."""
+        return replace(self, rule="val-loss" if self.saw_test else self.rule, see_test=False)
 
     @property
     def passes(self) -> int:

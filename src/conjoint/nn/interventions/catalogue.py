@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from torch import Tensor
+
 from ...errors import InputError
 from . import computed, factors
-from .base import Constant, Intervention, Several
+from .base import Constant, EdgeScores, Intervention, Several
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,23 @@ def make(name: str, num_nodes: int, classes: int, **choices: Any) -> Interventio
         sizes = {"num_nodes": num_nodes, "rank": classes} if kind.per_node else {}
         made.append(kind.make(**sizes | given))
     return made[0] if len(made) == 1 else Several(made, name.split("+"))
+
+
+def as_intervention(given: Intervention | Tensor | str | None) -> Intervention | None:
+    """What a layer or a network was given: an intervention, one number per edge, a name, or none."""
+    if isinstance(given, Tensor):
+        return EdgeScores(given)
+    if not isinstance(given, str):
+        return given
+    for part, kind in zip(given.split("+"), kinds(given), strict=True):
+        if kind.per_node:
+            name = kind.make.__name__
+            raise InputError(
+                f"intervention: {part!r} has a row of factors per node, so it needs to know how many there "
+                f"are; pass intervention={name}(num_nodes, rank)"
+                "; the number of classes is a good rank"
+            )
+    return make(given, 0, 0)
 
 
 def kinds(name: str) -> list[Kind]:

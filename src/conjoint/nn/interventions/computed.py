@@ -14,6 +14,7 @@ from ...errors import InputError
 from ...graph import decoys, overlap, proximity
 from ...graph.adjacency import Adjacency
 from ...graph.sparse import is_sparse, to_scipy
+from ...recording import readable
 from .. import ops
 from .base import Intervention, Temperature
 
@@ -32,6 +33,8 @@ class _Seen:
 
     def has_edges(self, adj: Adjacency) -> bool:
         """Compared by value: each layer sorts its edges for itself."""
+        if self.adj is not adj and not readable(adj.col):
+            return False
         return self.adj is adj or (_equal(self.adj.rowptr, adj.rowptr) and _equal(self.adj.col, adj.col))
 
     def has_features(self, x: Tensor | None) -> bool:
@@ -91,6 +94,12 @@ class Computed(Intervention):
 
     def score(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Tensor:
         if n_id is None and (self._seen is None or not self._seen.has_edges(adj)):
+            if not readable(adj.col, x):
+                raise InputError(
+                    f"intervention: {type(self).__name__} is computed from numbers that torch does not show "
+                    "while it records or transforms a call; call observe(x, adj) of the network before, and "
+                    "pass the same adj (conjoint.adjacency(edge_index, num_nodes)) in place of the edge_index"
+                )
             self.observe(adj, x)
         seen = self._seen
         if seen is None:

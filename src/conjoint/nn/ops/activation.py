@@ -10,9 +10,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import Function, once_differentiable
+from torch.autograd.function import Function
 
 from ...graph.sparse import csr_tensor, is_sparse
+from ...kernels.gradient import once_differentiable
 from ...kernels.library import run, takes
 from ...kernels.memory import empty, may_overwrite
 

@@ -4,13 +4,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import Function, once_differentiable
+from torch.autograd.function import Function
 
 from ...graph.adjacency import Adjacency, Transposed
 from ...kernels import memory
-from ...kernels.library import MAX_HEADS, Values, partial_sums, run, takes
+from ...kernels.gradient import once_differentiable
+from ...kernels.library import MAX_HEADS, Values, partial_sums, run
 from .activation import Mask, drop, mask_of
-from .entries import SparseProduct, by_source, contiguous
+from .entries import by_source, contiguous, serves, weighted_sum
 from .projection import head_project
 
 Summed = tuple[Tensor, Tensor, Tensor | None]  # alpha, x and self_weight as `aggregate` takes them
@@ -28,7 +29,7 @@ def aggregate(
 
     The self term takes target i to be row i of `x` (targets come first).
     """
-    if takes(alpha, x, self_weight) and alpha.size(1) <= MAX_HEADS:
+    if serves(adj, alpha, x, self_weight) and alpha.size(1) <= MAX_HEADS:
         mask, tensors = mask_of(dropout, seed), contiguous(alpha, x, self_weight)
         return _Aggregate.apply(adj, by_source(adj, x), mask, *tensors)
     if dropout > 0.0 and seed is not None:
@@ -36,7 +37,7 @@ def aggregate(
     if x.size(1) == 1:
         x = x.expand(-1, alpha.size(1), -1)
     heads = zip(alpha.unbind(1), x.unbind(1), strict=True)
-    out = torch.stack([SparseProduct.apply(adj, False, *head) for head in heads], dim=1)
+    out = torch.stack([weighted_sum(adj, False, *head) for head in heads], dim=1)
     if self_weight is not None:
         share = self_weight.unsqueeze(0) / adj.degree.clamp(min=1).unsqueeze(1).to(alpha.dtype)
         out = out + share.unsqueeze(2) * x[: adj.num_dst]
@@ -106,7 +107,7 @@ def aggregate_and_project(
     seed: Tensor | None = None,
 ) -> Tensor:
     """Eq. 9 with W after the sum instead of before it, the same by linearity. -> [num_dst, heads, out]"""
-    fits = takes(alpha, x, weight, self_weight) and alpha.size(1) <= MAX_HEADS
+    fits = serves(adj, alpha, x, weight, self_weight) and alpha.size(1) <= MAX_HEADS
     if fits and not torch.compiler.is_compiling():
         mask, tensors = mask_of(dropout, seed), contiguous(weight, alpha, x, self_weight)
         return _AggregateProject.apply(adj, by_source(adj, x), mask, *tensors)

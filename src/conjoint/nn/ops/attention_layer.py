@@ -6,14 +6,15 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import Function, once_differentiable
+from torch.autograd.function import Function
 
 from ...graph.adjacency import Adjacency, Transposed
-from ...kernels.library import MAX_HEADS, Values, partial_sums, run, takes
+from ...kernels.gradient import once_differentiable
+from ...kernels.library import MAX_HEADS, Values, partial_sums, run
 from ...kernels.memory import empty
 from .activation import Mask, mask_of
 from .aggregation import aggregate, sum_neighbours, sum_neighbours_backward
-from .entries import by_source, contiguous, edge_softmax, sum_entries
+from .entries import by_source, contiguous, edge_softmax, serves, sum_entries
 from .projection import dot_heads, dot_heads_backward, head_dots
 
 Parts = Sequence[Any]  # a_src, a_dst, edge_logit, structure and mix as `attention` takes them
@@ -34,7 +35,7 @@ def attention(
     summed logits. In that case f is not needed for alpha and alpha is returned twice.
     """
     parts = (a_src, a_dst, edge_logit, structure, mix)
-    if adj.num_entries and takes(*parts) and a_src.size(1) <= MAX_HEADS:
+    if serves(adj, *parts) and a_src.size(1) <= MAX_HEADS:
         found = _Attention.apply(adj, by_source(adj, a_src), float(negative_slope), *contiguous(*parts))
         return (found, found) if mix is None else found
     logit = a_src[adj.col]
@@ -128,7 +129,7 @@ def attend(
 ) -> Tensor:
     """A layer after its projection: Eq. 4, 7 or 8, 9, where sources and targets are one kind of node."""
     parts = (h, att_src, att_dst, edge_logit, structure, mix_logit, eps_logit)
-    if adj.num_entries and takes(*parts) and h.size(1) <= MAX_HEADS:
+    if serves(adj, *parts) and h.size(1) <= MAX_HEADS:
         mask, slope = mask_of(dropout, seed), float(negative_slope)
         return _Attend.apply(adj, slope, mask, merge, *contiguous(*parts))
     mix, self_weight = shares(mix_logit, eps_logit, h.size(1))

@@ -4,11 +4,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import Function, once_differentiable
+from torch.autograd.function import Function
 
-from ...graph.adjacency import Adjacency, Transposed
+from ...graph.adjacency import Adjacency, Transposed, Unsorted
 from ...graph.sparse import csr_tensor
+from ...kernels.gradient import once_differentiable
 from ...kernels.library import MAX_HEADS, partial_sums, run, takes
+from ...recording import direct
+
+EXACT = (torch.float32, torch.float64)
 
 
 def targets(adj: Adjacency, per_source: Tensor) -> Tensor:
@@ -19,6 +23,18 @@ def targets(adj: Adjacency, per_source: Tensor) -> Tensor:
 def by_source(adj: Adjacency, x: Tensor) -> Transposed | None:
     """The entries sorted by source, where x will want its gradient."""
     return adj.transposed if torch.is_grad_enabled() and x.requires_grad else None
+
+
+def serves(adj: Adjacency, first: Tensor, *others: Tensor | None) -> bool:
+    """Whether the kernels take these tensors on this graph."""
+    return not isinstance(adj, Unsorted) and adj.num_entries > 0 and takes(first, *others)
+
+
+def own_gradient(adj: Adjacency, *tensors: Tensor) -> bool:
+    """Whether to use a gradient of our own, which makes no tensor of entries x channels, or torch's."""
+    if isinstance(adj, Unsorted):
+        return False
+    return direct(*tensors) and all(one.dtype in EXACT for one in tensors if one.is_floating_point())
 
 
 def contiguous(*tensors: Tensor | None) -> list[Tensor | None]:
@@ -36,7 +52,7 @@ def sum_entries(entries: Adjacency | Transposed, value: Tensor) -> Tensor:
 
 def edge_softmax(adj: Adjacency, logit: Tensor) -> Tensor:
     """Eq. 5: softmax over N_i of any per-entry logit. [entries, k] -> [entries, k]"""
-    if takes(logit) and logit.shape[1:].numel() <= MAX_HEADS:
+    if serves(adj, logit) and logit.shape[1:].numel() <= MAX_HEADS:
         return _EdgeSoftmax.apply(adj, logit.contiguous())
     row, shape = adj.row, (adj.num_dst, *logit.shape[1:])
     index = row.view(-1, *[1] * (logit.dim() - 1)).expand_as(logit)
@@ -65,6 +81,8 @@ class _EdgeSoftmax(Function):
 def edge_dot(adj: Adjacency, left: Tensor, right: Tensor) -> Tensor:
     """<left_i, right_j> for every entry, j a neighbour of i. [num_dst, r], [num_src, r] -> [entries]"""
     left = targets(adj, left)
+    if not serves(adj, left, right) and not own_gradient(adj, left, right):
+        return (left[adj.row] * right[adj.col]).sum(-1)
     other = None if right is left and takes(left) else right.contiguous()
     return _EdgeDot.apply(adj, by_source(adj, right), left.contiguous(), other)
 
@@ -93,7 +111,7 @@ class _EdgeDot(Function):
 def dot_entries(adj: Adjacency, left: Tensor, right: Tensor) -> Tensor:
     """`edge_dot` of contiguous tensors, without a gradient."""
     rank = left.size(1)
-    if adj.num_entries and takes(left, right):
+    if serves(adj, left, right):
         out = left.new_empty(adj.num_entries)
         run("edge_dot", left.dtype, (adj.rowptr, adj.col, adj.num_dst, rank, left, right), (out,))
         return out
@@ -126,11 +144,21 @@ def sum_rows(
 
 def spread(adj: Adjacency, factors: Tensor) -> Tensor:
     """A^T V with the paper's A (no self-loops, parallel edges once). [num_dst, r] -> [num_src, r]"""
-    return SparseProduct.apply(adj, True, adj.simple, factors)
+    return weighted_sum(adj, True, adj.simple, factors)
+
+
+def weighted_sum(adj: Adjacency, transpose: bool, weight: Tensor, x: Tensor) -> Tensor:
+    """The matrix of a weight per entry, or its transpose, times x. [entries], [nodes, r] -> [nodes, r]"""
+    floats = [one for one in (weight, x) if one.dtype != torch.bool]
+    if serves(adj, *floats) or own_gradient(adj, *floats):
+        return SparseProduct.apply(adj, transpose, weight, x)
+    row, col, rows = (adj.col, adj.row, adj.num_src) if transpose else (adj.row, adj.col, adj.num_dst)
+    product = weight.unsqueeze(1) * x[col]
+    return product.new_zeros(rows, x.size(1)).index_add(0, row, product)
 
 
 class SparseProduct(Function):
-    """The matrix of a weight per entry, or its transpose, times x: no rows are gathered."""
+    """No rows are gathered."""
 
     @staticmethod
     def forward(ctx: Any, adj: Adjacency, transpose: bool, weight: Tensor, x: Tensor) -> Tensor:
@@ -150,7 +178,7 @@ class SparseProduct(Function):
 
 def edge_total(adj: Adjacency, factors: Tensor) -> Tensor:
     """<A, V V^T> with the paper's A (no self-loops, parallel edges once). [num_src, r] -> scalar"""
-    if adj.num_entries and takes(factors):
+    if serves(adj, factors):
         return _EdgeTotal.apply(adj, None if adj.symmetric else adj.transposed, factors.contiguous())
     score = edge_dot(adj, factors[: adj.num_dst], factors)
     return (score * adj.simple.to(score.dtype)).sum()

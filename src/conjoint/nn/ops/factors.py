@@ -4,18 +4,20 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import Function, once_differentiable
+from torch.autograd.function import Function
 
 from ...graph.adjacency import Adjacency
-from ...kernels.library import partial_sums, run, takes
-from .entries import contiguous, edge_dot, edge_softmax, spread, sum_rows, targets
+from ...kernels.gradient import once_differentiable
+from ...kernels.library import partial_sums, run
+from ...recording import compiling, direct
+from .entries import contiguous, edge_dot, edge_softmax, serves, spread, sum_rows, targets
 
 LOSS_RANK = 8  # up to which a row of V is one vector of the kernels of the losses
 
 
 def factor_attention(adj: Adjacency, factors: Tensor) -> tuple[Tensor, Tensor]:
     """<V_i, V_j> of every entry, and their softmax over each row. [num_src, rank] -> [entries], [entries]"""
-    if adj.num_entries and takes(factors):
+    if serves(adj, factors):
         return _FactorAttention.apply(adj, factors.contiguous())
     score = edge_dot(adj, targets(adj, factors), factors)
     return score, edge_softmax(adj, score)
@@ -49,7 +51,7 @@ class _FactorAttention(Function):
 def factor_loss(adj: Adjacency, factors: Tensor, score: Tensor) -> Tensor:
     """||A - V V^T||_F^2 = ||A||^2 - 2 <A, C> + ||V^T V||_F^2, with C_ij at hand. -> scalar"""
     linked = adj.simple_weight.to(score.dtype)
-    if adj.num_entries and factors.size(1) <= LOSS_RANK and takes(factors, score):
+    if serves(adj, factors, score) and factors.size(1) <= LOSS_RANK:
         return _FactorLoss.apply(float(adj.num_simple), linked, *contiguous(factors, score))
     return adj.num_simple - 2.0 * torch.dot(linked, score) + gram_norm(factors)
 
@@ -76,7 +78,9 @@ class _FactorLoss(Function):
 
 def gram_norm(factors: Tensor) -> Tensor:
     """||V^T V||_F^2, on any device. [num_src, rank] -> scalar"""
-    return _GramNorm.apply(factors)
+    if compiling() or direct(factors):
+        return _GramNorm.apply(factors)
+    return (factors.t() @ factors).square().sum()
 
 
 class _GramNorm(Function):
@@ -84,7 +88,7 @@ class _GramNorm(Function):
 
     @staticmethod
     def forward(ctx: Any, factors: Tensor) -> Tensor:
-        gram = factors.t() @ factors  # [rank, rank]
+        gram = (factors.t() @ factors).to(factors.dtype)  # [rank, rank]; autocast makes it smaller
         ctx.save_for_backward(factors, gram)
         return gram.square().sum()
 
@@ -97,7 +101,7 @@ class _GramNorm(Function):
 
 def expression_loss(adj: Adjacency, factors: Tensor) -> Tensor:
     """||A - V V^T A||_F^2 = ||A||^2 - 2 tr(H) + <H, V^T V> with H = S^T S, S = A^T V. -> scalar"""
-    if adj.num_entries and factors.size(1) <= LOSS_RANK and takes(factors):
+    if serves(adj, factors) and factors.size(1) <= LOSS_RANK:
         return _ExpressionLoss.apply(adj, factors.contiguous())
     s = spread(adj, targets(adj, factors))  # [num_src, rank]
     h = s.t() @ s

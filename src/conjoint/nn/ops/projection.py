@@ -5,11 +5,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import Function, once_differentiable
+from torch.autograd.function import Function
 
 from ...graph.sparse import is_sparse
 from ...kernels import memory
+from ...kernels.gradient import once_differentiable
 from ...kernels.library import Values, partial_sums, run, takes
+from ...recording import direct
 from .activation import drop, mask_of
 from .entries import contiguous
 
@@ -51,13 +53,13 @@ def head_project(x: Tensor, weight: Tensor) -> Tensor:
 def sparse_project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None = None) -> Tensor:
     """Rows of a sparse CSR matrix, dropout on its stored values, times a weight [out, in]. -> [rows, out]"""
     if takes(weight) and x.dtype == weight.dtype and x.col_indices().dtype == torch.int64:
-        stored = (x.crow_indices(), x.col_indices(), x.values())
+        stored = (x.crow_indices(), x.col_indices(), x.values().contiguous())
         sizes = (x.size(0), weight.size(1), weight.size(0))
         rows = (*stored, *sizes, *mask_of(dropout, seed))  # the members of `SparseRows`
         return _SparseProject.apply(rows, x.size(0), weight.contiguous())
     if dropout > 0.0 and seed is not None:
         x = drop(x, dropout, seed)
-    return _PlainSparseProject.apply(x, weight)
+    return _PlainSparseProject.apply(x, weight) if direct(x, weight) else x @ weight.t()
 
 
 class _PlainSparseProject(Function):
