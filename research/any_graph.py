@@ -1,6 +1,6 @@
 """Graphs that nobody tuned for: what is learnt by default, each of its members, and what others would pick.
 
-    python -m research.any_graph                      whatever is missing, into results/any-graph.jsonl
+    python -m research.any_graph                      whatever is missing, into results/any-graph/rows.jsonl
     python -m research.any_graph --graphs wisconsin,cora --splits 3
     python -m research.any_graph --table > docs/any-graph.md
 
@@ -41,7 +41,7 @@ from conjoint.training.predictions import predict_proba
 from research.damage import changed
 
 Array = npt.NDArray[Any]
-ROWS = Path(__file__).resolve().parents[1] / "results" / "any-graph.jsonl"
+ROWS = Path(__file__).resolve().parents[1] / "results" / "any-graph" / "rows.jsonl"
 PAPER = ("cora", "citeseer", "pubmed", "coauthor-cs")
 # By what was on the screen, test accuracies included, while members and the way of choosing were made.
 OTHER = {
@@ -180,8 +180,8 @@ def make_rows(graphs: list[str] | None, settings: list[str] | None, splits: int,
 
 TITLE = """# Graphs that nobody tuned for
 
-Made by `python -m research.any_graph --table` from `results/any-graph.jsonl`; `python -m research.any_graph`
-makes the rows. Test accuracy in %, mean over the splits (their number in brackets); every choice (epochs,
+Made by `python -m research.any_graph --table` from `results/any-graph/rows.jsonl`, whose rows are made by
+`python -m research.any_graph`. Test accuracy in %, mean over the splits (their number in brackets); every choice (epochs,
 weights, settings) by validation nodes. *ensemble* is what `conjoint train` learns, *best member by
 validation* what it keeps with `--single`. Seconds were taken on one thread of a busy machine. Headings say
 which graphs' results, test accuracies included, were looked at while members and settings were made; of the
