@@ -65,7 +65,7 @@ def test_a_random_cell_of_cora_comes_out_the_same_again(rows: list[dict[str, Any
         assert new.get("val_loss") == pytest.approx(old.get("val_loss"), rel=1e-6), told
         # Older rows have it where it is not needed.
         if "reading" in (old.get("release") or {}):  # the others hold an earlier reading of the rule
-        assert new.get("release") in (None, old["release"]), told
+            assert new.get("release") in (None, old["release"]), told
     else:  # other libraries round differently, and training amplifies that
         assert new["test_accuracy"] == pytest.approx(old["test_accuracy"], abs=0.03), told
 
