@@ -182,10 +182,10 @@ TITLE = """# Graphs that nobody tuned for
 
 Made by `python -m research.any_graph --table` from `results/any-graph/rows.jsonl`, whose rows are made by
 `python -m research.any_graph`. Test accuracy in %, mean over the splits (their number in brackets); every
-choice (epochs, weights, settings) by validation nodes. *ensemble* is what `conjoint train` learns, *best member by
-validation* what it keeps with `--single`. Seconds were taken on one thread of a busy machine. Headings say
-which graphs' results, test accuracies included, were looked at while members and settings were made; of the
-paper's graphs Cora and Cite were, Pubmed and CoauthorCS were not.
+choice (epochs, weights, settings) by validation nodes. *ensemble* is what `conjoint train` learns, *best
+member by validation* what it keeps with `--single`. Seconds were taken on one thread of a busy machine.
+Headings say which graphs' results, test accuracies included, were looked at while members and settings were
+made; of the paper's graphs Cora and Cite were, Pubmed and CoauthorCS were not.
 """
 LINES = ("ensemble", "best member by validation", "without interventions", "without CAT members")
 
