@@ -14,6 +14,7 @@ from conjoint.graph.roles import role_features
 from conjoint.graph.sparse import to_csr
 from conjoint.nn.interventions import Constant, MatrixFactorization, RandomSimilarity
 from conjoint.nn.residual import Aggregators, Block, ResidualCAT
+from conjoint.nn.zoo import build
 from conjoint.threads import steady_products
 from graphs import random_features, random_graph
 
@@ -160,3 +161,12 @@ def test_the_same_bits_at_one_and_two_threads() -> None:
 def test_what_makes_no_sense_is_told(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         make(intervention=Constant(), **options)
+
+
+def test_without_observe_dense_features_are_read_all_the_same() -> None:
+    x = torch.randn(N, 5, generator=torch.Generator().manual_seed(1))
+    sizes = {"features": 5, "classes": 3, "num_nodes": N}
+    observed, plain = (build("resgat", **sizes, seed=0, hidden=8) for _ in range(2))
+    observed.observe(x, GRAPH)
+    assert torch.equal(observed.eval()(x, GRAPH), plain.eval()(x, GRAPH))
+    assert not torch.equal(plain(x, GRAPH), plain(torch.zeros_like(x), GRAPH))

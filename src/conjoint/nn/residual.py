@@ -163,6 +163,9 @@ class ResidualCAT(ScoredModel):
     def observe(self, x: Tensor, graph: Tensor | Adjacency) -> None:
         """Score the whole graph by these features; the first graph also says how columns are scaled."""
         super().observe(x, graph)
+        self._fit_scale(x)
+
+    def _fit_scale(self, x: Tensor) -> None:
         if not is_sparse(x) and not bool(self.scale.any()):
             deviation, mean = torch.std_mean(x.double(), dim=0, correction=0)
             self.shift.copy_(mean)
@@ -184,6 +187,7 @@ class ResidualCAT(ScoredModel):
     def _input(self, x: Tensor, graph: Adjacency) -> Tensor:
         """W_x x + W_r r. -> [nodes, hidden]"""
         if not is_sparse(x):
+            self._fit_scale(x)  # for who calls the network without `observe`
             given = x
             x = self._standard.get((given,), None, lambda: (given - self.shift) * self.scale)
         h = self.first(dropped(self, x, self.dropout))
