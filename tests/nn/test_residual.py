@@ -170,3 +170,11 @@ def test_without_observe_dense_features_are_read_all_the_same() -> None:
     observed.observe(x, GRAPH)
     assert torch.equal(observed.eval()(x, GRAPH), plain.eval()(x, GRAPH))
     assert not torch.equal(plain(x, GRAPH), plain(torch.zeros_like(x), GRAPH))
+
+
+def test_of_several_interventions_the_mean_counts() -> None:
+    x = torch.randn(N, 5, generator=torch.Generator().manual_seed(1))
+    several = build("rescat-e-zero+random", features=5, classes=3, num_nodes=N, seed=0, hidden=8).eval()
+    several.observe(x, GRAPH)
+    out = several(x, GRAPH)
+    assert out.shape == (N, 3) and bool(out.isfinite().all())

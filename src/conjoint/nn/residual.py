@@ -201,6 +201,8 @@ class ResidualCAT(ScoredModel):
         if self.intervention is None:
             return None
         score = self.intervention(graph, x)
+        if score.dim() == 2:  # of several interventions: their mean, as in random propagation
+            score = score.mean(dim=1)
         if self.training and self.contamination > 0.0:
             score = score + self.contamination * score.detach().std() * torch.randn_like(score)
         return score
