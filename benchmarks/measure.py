@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from conjoint import kernels
+from conjoint.kernels.memory import kept_memory
 
 from .graphs import CASES, random_case
 from .peers import STEPS, Step
@@ -18,7 +18,7 @@ from .peers import STEPS, Step
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@kernels.kept_memory()
+@kept_memory()
 def interleaved(
     steps: Mapping[str, Step], seconds: float, least: int = 3, most: int = 60
 ) -> dict[str, float]:
@@ -67,7 +67,7 @@ def _reset_peak() -> None:
         control.write("5")
 
 
-@kernels.kept_memory()
+@kept_memory()
 def memory(case_name: str, step_name: str) -> dict[str, Any]:
     """Peak bytes above the loaded graph, and the time of a step, after three steps."""
     case = random_case(int(case_name)) if case_name.isdigit() else CASES[case_name]()

@@ -15,7 +15,7 @@ from .portrait import make_portrait, portrait_spec
 HERE = Path(__file__).resolve().parent
 
 EXTENSION = Extension(
-    grids=(HERE / "robustness.toml", HERE / "recipe.toml"),
+    grids=tuple(HERE / f"{name}.toml" for name in ("controls", "robustness", "recipe")),
     learners=LEARNERS,
     change=changed,
     tables={"comparisons": comparison_tables},

@@ -1,4 +1,4 @@
-"""What must hold before a change lands: format, lint, types, tests. Extra arguments go to pytest."""
+"""What must hold before a change lands: format, lint, types, pages, tests. Extra arguments go to pytest."""
 
 import os
 import subprocess
@@ -10,6 +10,7 @@ CHECKS = (
     ("ruff", "format", "--check", "."),
     ("ruff", "check", "."),
     ("mypy",),
+    ("sphinx", "-E", "-W", "--keep-going", "-q", "docs", "build/site"),
     ("pytest", "-q", *sys.argv[1:]),
 )
 

@@ -50,7 +50,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("predict", "run", "--out", "p.parquet"),
     ("embed", "run", "--out", "v.csv"),
     ("cluster", "run"),
-    ("explain", "run", "31336", "--plot", "ego.svg"),
+    ("explain", "run", "31336", "--plot", "why.svg"),
     ("describe", "cat-i-mf", "--nodes", "100", "--features", "10", "--classes", "3"),
 )
 

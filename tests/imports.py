@@ -7,7 +7,7 @@ from pathlib import Path
 
 # An import may only go to the left, or stay where it is.
 ORDER = (
-    ("errors", "text", "defaults", "lock", "storage", "threads", "recording"),
+    ("errors", "text", "defaults", "benchmark_files", "lock", "storage", "threads", "recording"),
     ("graph",),
     ("data",),
     ("kernels",),

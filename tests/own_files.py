@@ -33,5 +33,5 @@ def write_own_files(folder: Path, unlabelled: int = 6) -> tuple[Path, Path]:
 def train_arguments(folder: Path, *more: object) -> list[str]:
     return [
         *("train", "--edges", str(folder / "edges.csv"), "--nodes", str(folder / "nodes.csv")),
-        *("--label", "topic", "--hidden", "4", "--heads", "2", *map(str, more)),
+        *("--label", "topic", "--hidden", "4", "--heads", "2", "--no-report", *map(str, more)),
     ]

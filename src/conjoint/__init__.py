@@ -94,6 +94,8 @@ if not TYPE_CHECKING:  # a type checker reads the imports above, and so finds mi
         home = next((home for home, names in _HOMES.items() if name in names), None)
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        # With PyG loaded, networks are made of its kind of layers: see nn/layer_class.py.
+        import_module(".nn.conv", __name__)
         value = globals()[name] = getattr(import_module(f".{home}", __name__), name)
         return value
 

@@ -8,7 +8,7 @@ import pytest
 
 from conjoint import kernels
 from conjoint.cli import main
-from conjoint.nn.zoo import MODELS
+from conjoint.nn.names import MODELS
 
 Ask = Callable[..., Any]
 

@@ -1,6 +1,8 @@
 """The default of `conjoint train`: its run folder serves every verb, and Ctrl-C or a kill loses nothing."""
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from conjoint.cli import main
 from own_files import train_arguments, write_own_files
 
 Ask = Callable[..., Any]
-OPTIONS = ("--trials", "12", "--epochs", "12", "--no-plots", "--quiet")
+OPTIONS = ("--trials", "12", "--epochs", "12", "--no-plots", "--no-report", "--quiet")
 
 
 def arguments(folder: Path, *more: object) -> list[str]:
@@ -39,12 +41,29 @@ def test_every_verb_works_on_it(run: Path, tmp_path: Path, ask: Ask) -> None:
     assert not (run / "members").exists()
 
 
-def test_explain_says_whose_attention_it_is_or_that_there_is_none(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    status = main(["explain", str(run), "n5"])
-    said = capsys.readouterr()
-    assert status == 0 or (status == 2 and "no member of this ensemble has attention" in said.err)
+def test_explain_tells_members_and_changes(run: Path, ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
+    found = ask("explain", run, "n5")
+    assert sum(one["weight"] for one in found["members"]) == pytest.approx(1.0)
+    assert found["on_part"] == pytest.approx(found["probability"], abs=1e-4)
+    assert found["without_own_features"] < found["probability"]
+    assert main(["explain", str(run), "n5"]) == 0
+    said = capsys.readouterr().out
+    assert "if left out" in said and "without its own features" in said
+
+
+def test_result_has_metrics_beside_the_majoritys_and_each_class(run: Path) -> None:
+    row = json.loads((run / "result.json").read_text())
+    assert row["majority"]["unseen"].keys() == row["estimate"].keys() - {"majority"}
+    assert sum(one["nodes"] for one in row["classes"]["unseen"]) > 0
+
+
+def test_damaged_judged_nodes_are_one_line(run: Path, tmp_path: Path, refuse: Callable[..., str]) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "copy"))
+    kept = (copy / "judged.safetensors").read_bytes()
+    (copy / "judged.safetensors").write_bytes(kept[:-7])
+    assert "judged.safetensors: not what a training wrote" in refuse("report", copy)
+    (copy / "judged.safetensors").unlink()  # as an earlier version left it
+    assert main(["report", str(copy)]) == 0
 
 
 def test_new_nodes(run: Path, tmp_path: Path) -> None:

@@ -26,8 +26,10 @@ def test_a_run_predicts_again_what_it_predicted(model: str, tmp_path: Path, ask:
     found = ask("cluster", out)
     assert found["predicted"]["accuracy"] == row["all_accuracy"]
     explained = ask("explain", out, "Ada Lovelace")
-    total = sum(neighbour["conjoint 2"] for neighbour in explained["neighbours"])
-    assert total == pytest.approx(1.0, abs=1e-5)
+    assert sum(row["conjoint"] for row in explained["neighbours"]) == pytest.approx(1.0, abs=1e-5)
+    (attention,) = explained["attention"]
+    assert [sum(layer["conjoint"]) for layer in attention["layers"]] == pytest.approx([1.0, 1.0], abs=1e-5)
+    assert explained["on_part"] == pytest.approx(explained["probability"], abs=1e-5)
     weighed = explained["listens_to"]
     if "+" in model:
         assert [list(layer) for layer in weighed] == [["smooth", "spectral", "mf"]] * 2

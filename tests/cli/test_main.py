@@ -37,7 +37,7 @@ def test_every_verb_teaches_with_examples(verb: str, capsys: pytest.CaptureFixtu
     assert max(map(len, text.splitlines())) <= 110
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", [*VERBS, "conjoint"])
 def test_the_examples_are_commands_that_exist(verb: str) -> None:
     told = tomllib.loads((Path(conjoint.cli.__file__).parent / "help.toml").read_text("utf-8"))
     examples = told[verb]["examples"].replace("\\\n", " ").splitlines()
@@ -45,7 +45,7 @@ def test_the_examples_are_commands_that_exist(verb: str) -> None:
         line.split("conjoint ", 1)[1] for line in examples if line.startswith("  ") and "conjoint " in line
     ]
     assert commands
-    for line in commands:
+    for line in (line for line in commands if not line.startswith("VERB ")):
         make_parser().parse_args(shlex.split(line.split("   ")[0]))
 
 

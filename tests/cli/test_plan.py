@@ -102,7 +102,8 @@ def test_seeds_count_from_the_first() -> None:
 
 def test_paths_become_absolute() -> None:
     made = plan("--edges", "e.csv", "--nodes", "n.csv")
-    assert made.data == {"edges": str(Path("e.csv").absolute()), "nodes": str(Path("n.csv").absolute())}
+    files = {"edges": str(Path("e.csv").absolute()), "nodes": str(Path("n.csv").absolute())}
+    assert made.data == {**files, "reading": 2}
 
 
 def test_variant_then_options() -> None:

@@ -79,14 +79,25 @@ def test_cluster_agrees_with_the_training_report(own_run: Path, tmp_path: Path, 
     assert len((tmp_path / "c.csv").read_text().splitlines()) == NODES + 1
 
 
-def test_explain_gives_weights_that_sum_to_one(own_run: Path, tmp_path: Path, ask: Ask) -> None:
-    found = ask("explain", own_run, "Ada Lovelace", "--plot", tmp_path / "ego.png")
-    names = [f"{part} {layer}" for layer in (1, 2) for part in ("feature", "structural", "conjoint")]
-    assert list(found["neighbours"][0]) == ["id", "class", *names]
-    for name in names:
+def test_explain_gives_changes_and_weights_that_sum_to_one(own_run: Path, tmp_path: Path, ask: Ask) -> None:
+    plot, out = tmp_path / "why.png", tmp_path / "why.json"
+    found = ask("explain", own_run, "Ada Lovelace", "--plot", plot, "--out", out)
+    assert json.loads(out.read_text()) == found
+    parts = ["feature", "structural", "conjoint"]
+    assert list(found["neighbours"][0]) == ["id", "class", "predicted", "confidence", "change", *parts]
+    for name in parts:
         assert sum(row[name] for row in found["neighbours"]) == pytest.approx(1, abs=1e-5)
-    assert "Ada Lovelace" in [row["id"] for row in found["neighbours"]]
-    assert (tmp_path / "ego.png").read_bytes().startswith(b"\x89PNG")
+    itself = [row for row in found["neighbours"] if row["change"] is None]
+    assert [row["id"] for row in itself] == ["Ada Lovelace"]
+    assert found["features"][0]["feature"].startswith("f")  # the columns are f0, f1, ...
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_names_stand_beside_ids_and_find_nodes(own_run: Path, ask: Ask, refuse: Callable[..., str]) -> None:
+    shown = ask("explain", own_run, "Ada Lovelace", "--name-column", "f3")
+    assert all(row["name"] for row in shown["neighbours"])
+    assert ask("explain", own_run, shown["name"], "--name-column", "f3")["node"] == "Ada Lovelace"
+    assert "--name-column nick" in refuse("explain", own_run, "n3", "--name-column", "nick")
 
 
 def test_explain_by_an_id_with_escape_codes(own_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,13 +129,18 @@ def test_several_seeds_are_used_by_their_best_validation(tmp_path: Path, ask: As
     assert ask("predict", out)["run"] == best["run"]
 
 
-def test_models_without_attention_say_so(tmp_path: Path, ask: Ask, refuse: Callable[..., str]) -> None:
+def test_models_without_attention_are_explained_too(
+    tmp_path: Path, ask: Ask, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_own_files(tmp_path)
     out = tmp_path / "gcn"
     files = train_arguments(tmp_path)[:7]
     ask(*files, "--model", "gcn", "--epochs", "3", "--seed", "0", "--out", out)
     assert {path.name for path in (out / "plots").iterdir()} == {"learning.png", "map.png", "confusion.png"}
-    assert "GCN has no attention; train" in refuse("explain", out, "n3")
+    found = ask("explain", out, "n3")
+    assert found["attention"] == [] and "conjoint" not in found["neighbours"][0]
+    assert main(["explain", str(out), "n3"]) == 0
+    assert "without any edge" in capsys.readouterr().out
 
 
 def test_bad_requests_are_one_line(own_run: Path, tmp_path: Path, refuse: Callable[..., str]) -> None:
@@ -138,6 +154,8 @@ def test_bad_requests_are_one_line(own_run: Path, tmp_path: Path, refuse: Callab
         ("explain", own_run, "nobody"): "'nobody' is not in edges; its ids look like",
         ("explain", own_run, "n3", "--layer", "3"): "layers 1 to 2",
         ("explain", own_run, "n3", "--plot", tmp_path / "e.bmp"): "must end in .png",
+        ("explain", own_run, "n3", "--out", tmp_path / "e.csv"): "must end in .json",
+        ("explain", own_run, "n3", "--candidates", "0"): "--candidates 0",
         ("plot", own_run, "--edges", tmp_path / "gone.csv"): "gone.csv",
     }
     for arguments, words in cases.items():

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from conjoint.benchmark_files import BENCHMARKS
 from conjoint.data import as_graph, datasets_table, download, load_graph, make_split
-from conjoint.data.benchmarks import BENCHMARKS
 from conjoint.data.published import COAUTHOR_CLASSES
 from conjoint.errors import InputError
 from conjoint.graph.sparse import to_scipy

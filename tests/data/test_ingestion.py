@@ -139,9 +139,7 @@ def test_edges_alone_and_whole_graphs(tmp_path: Path) -> None:
 def test_a_table_with_text_that_is_too_large_to_be_read_whole(tmp_path: Path) -> None:
     (tmp_path / "e.csv").write_text("s,t\n1,2\n")
     (tmp_path / "n.csv").write_text("id,f\n1,0.5\n2,x\n")
-    with pytest.raises(
-        InputError, match=r"n\.csv row 2, column 'f': 'x' is no finite number; text .* ignore"
-    ):
+    with pytest.raises(InputError, match=r"n\.csv column 'f' is no finite number; text .* ignore"):
         ingest(tmp_path / "e.csv", tmp_path / "n.csv", tmp_path / "g", max_bytes=10)
     with pytest.raises(InputError, match=r"n\.csv column 'f' is no finite number"):
         ingest(tmp_path / "e.csv", tmp_path / "n.csv", tmp_path / "g", text="f", max_bytes=10)
@@ -156,9 +154,7 @@ def test_batches_refuse_the_weights_of_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edges", "table", "said"),
     [
-        ("s,t\n1,9\n", "id,f\n1,0.5\n2,1\n", r"row 1, column 't': id 9 is not in .*--drop-unknown"),
-        ("s,t\n1,2\n", "id,f\n1,0.5\n2,inf\n", r"row 2, column 'f': 'inf' is no finite number"),
-        ("s,t\n1,2\n", "id,f\n1,0.5\n2,\n", r"row 2, column 'f': no value is no finite number"),
+        ("s,t\n1,9\n", "id,f\n1,0.5\n2,1\n", r"row 1, column 't': id 9 is not in .*drop_unknown=True"),
         ("s,t\n1,2\n", "id,f\n1,0.5\n1,1\n", "stands in row 1 and again in row 2"),
         ("s,t\n1,1\n", "id,f\n1,0.5\n2,1\n", "no edges between different nodes"),
         ("s,t\n1,2\n", "id,f\n1,3\n2,3\n", "constant"),

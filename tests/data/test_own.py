@@ -35,10 +35,13 @@ def test_ids_labels_weights_and_columns_come_through(files: tuple[Path, Path]) -
     assert data.edge_index.tolist() == [[0, 0, 1, 1, 2, 3], [1, 3, 0, 2, 1, 0]]
     assert data.edge_weight is not None
     assert data.edge_weight.tolist() == [2, 2, 2, 3, 3, 2]  # a-b twice: added; b-c both ways: the larger
-    assert data.feature_names == ["age", "kind=x", "kind=y", "about:blue", "about:fox", "about:red"]
+    names = list(data.feature_names or [])
+    assert names[:6] == ["age", "kind=x", "kind=y", "about:blue", "about:fox", "about:red"]
+    assert all(name.startswith("about~") for name in names[6:])  # pieces of words
     assert data.x[:, 0].tolist() == pytest.approx([-1.3416, -0.4472, 0.4472, 1.3416], abs=1e-4)
     assert data.x[:, 1].tolist() == [1, 0, 1, 0]
     assert data.notes == [
+        "classes with too few labels to learn: 'A' (2), 'B' (1)",
         "1 node without a label",
         "column 'kind': 1 empty cell as no category",
         "standardised 1 numeric column",
@@ -148,14 +151,6 @@ BAD: dict[str, tuple[bytes, bytes, dict[str, Any], str]] = {
         {},
         r"nodes\.csv: node id 'b' stands in row 2 and again in row 5",
     ),
-    "NaN": (E, N.replace(b"b,2", b"b,nan"), {}, r"nodes\.csv row 2, column 'age': 'nan' is no finite number"),
-    "infinite": (E, N.replace(b"b,2", b"b,-inf"), {}, r"row 2, column 'age': '-inf' is no finite number"),
-    "empty cell": (
-        E,
-        N.replace(b"b,2", b"b,"),
-        {},
-        r"nodes\.csv row 2, column 'age': no value is no finite number",
-    ),
     "no label column": (
         E,
         N,
@@ -192,8 +187,12 @@ BAD: dict[str, tuple[bytes, bytes, dict[str, Any], str]] = {
     "binary": (b"\x7fELF\x00\x01,\x00", N, {}, r"edges\.csv holds zero bytes"),
     "pickle": (pickle.dumps({"a": 1}), N, {}, r"edges\.csv is a pickle, which can run code"),
     "zip": (b"PK\x03\x04rest", N, {}, r"edges\.csv is a zip archive"),
-    "UTF-16": (EDGES.encode("utf-16"), N, {}, r"edges\.csv is UTF-16 text"),
-    "Latin-1": (E, N.replace(b"red fox", b"caf\xe9"), {}, r"nodes\.csv .*line 2 is not UTF-8"),
+    "Latin-1": (
+        E,
+        N.replace(b"red fox", b"caf\xe9"),
+        {},
+        r"nodes\.csv line 2 is not UTF-8; .*caf.* encoding=cp1252",
+    ),
     "gzip bomb": (BOMB, N, {}, r"edges\.csv swells from .* to more than .* bytes; not unpacked"),
     "cut gzip": (gzip.compress(E)[:-9], N, {}, r"edges\.csv is not a whole gzip file"),
     "gzipped twice": (gzip.compress(gzip.compress(E)), N, {}, r"edges\.csv is gzipped twice"),
@@ -209,16 +208,10 @@ BAD: dict[str, tuple[bytes, bytes, dict[str, Any], str]] = {
         E,
         N,
         {"split": "kind"},
-        r"nodes\.csv row 1, column 'kind': 'x' is none of train, val, test",
+        r"nodes\.csv row 1, 2, 3, column 'kind': 'x' is none of train, val, test",
     ),
     "unknown text column": (E, N, {"text": "prose"}, r"nodes\.csv has no column 'prose'"),
     "words without letters": (E, N, {"text": ("about", "age")}, r"nodes\.csv, column 'age' holds no words"),
-    "many kinds of text": (
-        b"source,target\n0,1\n",
-        b"id,t\n" + b"".join(b"%d,word%d\n" % (i, i) for i in range(101)),
-        {},
-        r"nodes\.csv, column 't': 101 different values, not all numbers \(row 1: 'word0'\); name it in text=",
-    ),
     "label without nodes": (E, b"", {"nodes": None, "label": "x"}, "give nodes= as well"),
     "bad features": (E, N, {"features": "spectral:9"}, "spectral:9 needs 0 < k < 4"),
 }

@@ -1,11 +1,13 @@
 """Pictures of attention: each function draws what it was given, and no word of a user's can break it."""
 
+from typing import Any
+
 import pytest
 import torch
 
 from conjoint import CAT, ConjointAttention, MatrixFactorization
-from conjoint.evaluation.attention_plots import attention_histograms, ego_network, learnt_mix
-from conjoint.evaluation.explain import explain
+from conjoint.evaluation.attention_plots import attention_histograms, learnt_mix, why_figure
+from conjoint.evaluation.explain import Effect, Why
 from conjoint.evaluation.plots import picture
 from graphs import random_features, random_graph
 
@@ -44,8 +46,12 @@ def test_histograms_count_every_edge_with_a_choice() -> None:
             assert line.get_data().values.sum() == pytest.approx(1)  # type: ignore[attr-defined]
 
 
-def test_ego_network_with_hard_names() -> None:
-    found = explain(attention(), int(EDGES[1, 0]))
-    names = [HARD_NAMES[k % 6] for k in range(len(found.neighbours))]
-    classes = [k % 7 - 1 for k in range(len(found.neighbours))]
-    assert picture(ego_network(found, 1, names, classes, HARD_NAMES))
+def test_an_explanation_with_hard_names() -> None:
+    near = tuple(Effect(change, (k,)) for k, change in enumerate((-0.2, 0.1, -1e-9), start=1))
+    paths = (Effect(0.05, (1, 4)), Effect(-0.02, (1, 4, 5)), Effect(0.01, (2, 3)))
+    words = tuple(Effect(0.1, (), name, 1.0) for name in HARD_NAMES)
+    weights = dict.fromkeys(("feature", "structural", "conjoint"), (0.4, 0.3, 0.2, 0.1))
+    for attention in (weights, {}):
+        parts: Any = (near, paths, words, (), (0, 1, 2, 3), attention, (), {})
+        found = Why(0, 1, 0.9, 0.9, 0.5, None, *parts)
+        assert picture(why_figure(found, lambda k: HARD_NAMES[k], lambda k: k % 7 - 1, HARD_NAMES))

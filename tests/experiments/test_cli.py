@@ -76,9 +76,18 @@ def test_the_report_is_written(results: Path, tmp_path: Path, capsys: pytest.Cap
 
 
 def test_the_tables_are_written_as_markdown(results: Path, tmp_path: Path) -> None:
-    out = tmp_path / "r.md"
-    assert main(["report", "--results", str(results), "--markdown", str(out)]) == 0
-    assert "| gat | 83.84 ± 0.61 | 78.17 ± 0.21 |" in out.read_text(encoding="utf-8")
+    words = ["report", "--results", str(results), "--markdown"]
+    out = tmp_path / "pages"
+    for _ in range(2):  # over its own pages it may write
+        assert main([*words, str(out)]) == 0
+    assert "| gat | 83.84 ± 0.61 | 78.17 ± 0.21 |" in (out / "random-splits.md").read_text(encoding="utf-8")
+    assert (
+        "random-splits.svg" in (out / "random-splits.md").read_text(encoding="utf-8")
+        and (out / "random-splits.svg").exists()
+    )
+    (out / "index.md").write_text("# My own page\n")
+    assert main([*words, str(out)]) == 2
+    assert (out / "index.md").read_text() == "# My own page\n"
 
 
 @pytest.mark.parametrize(

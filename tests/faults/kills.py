@@ -51,12 +51,13 @@ def command(*words: object) -> None:
 
 
 def train(folder: Path) -> None:
+    """Without pictures and report, whose thread pools do not survive a fork."""
     from own_files import train_arguments
 
     if (folder / "run").exists():
-        command("train", "--resume", folder / "run", "--no-plots", "--quiet")
+        command("train", "--resume", folder / "run", "--no-plots", "--no-report", "--quiet")
     else:
-        options = ("--seeds", 1, "--epochs", 30, "--patience", 0, "--no-plots", "--quiet")
+        options = ("--seeds", 1, "--epochs", 30, "--patience", 0, "--no-plots", "--no-report", "--quiet")
         command(*train_arguments(folder, *options, "--out", folder / "run"))
 
 
@@ -122,7 +123,7 @@ def prepare_report(folder: Path) -> None:
 
 def report(folder: Path) -> None:
     command("report", "--results", folder / "results", "--out", folder / "r.html")
-    command("report", "--results", folder / "results", "--markdown", folder / "r.md")
+    command("report", "--results", folder / "results", "--markdown", folder / "pages")
 
 
 def check_report(folder: Path) -> None:
@@ -132,7 +133,7 @@ def check_report(folder: Path) -> None:
 
 
 def report_outcome(folder: Path) -> dict[str, str]:
-    return {name: _sha256(folder / name) for name in ("r.html", "r.md")}
+    return {name: _sha256(folder / name) for name in ("r.html", "pages/index.md", "pages/table1.md")}
 
 
 def write_files(folder: Path) -> None:

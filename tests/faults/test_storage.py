@@ -107,7 +107,7 @@ def test_a_read_only_folder_is_one_line(
     for words in (
         train_arguments(undisturbed, *QUICK, "--out", disk / "run"),
         ["predict", str(undisturbed / "run"), "--out", str(disk / "p.csv")],
-        ["report", "--results", str(results), "--markdown", str(disk / "r.md")],
+        ["report", "--results", str(results), "--markdown", str(disk / "pages")],
         ["reproduce", "table1", "--quick", "--quiet", "--results", str(disk / "rows")],
     ):
         assert main(words) == 2, words

@@ -9,7 +9,8 @@ EXPECTED = HERE / "expected"
 
 # What was usual for these tables then, and is named by each of the runs.
 SPLIT = ("--split", "fraction")
-COLUMNS = ("--label", "team", "--text", "bio", "--ignore", "born", "use", "year", *SPLIT)
+THEN = ("--reading", "1")
+COLUMNS = ("--label", "team", "--text", "bio", "--ignore", "born", "use", "year", *THEN, *SPLIT)
 # The default of that time: random propagation, with this training.
 DEFAULT = (
     *("--model", "spread-trust", "--lr", "0.05", "--rule", "val-accuracy"),
@@ -34,7 +35,7 @@ class Kept:
 
     def train(self, at: Path = RUNS) -> list[str]:
         named = [str(at / "graph")] if self.graph == "folder" else self.place(at)
-        return ["train", *named, *self.options, "--no-plots", "--quiet"]
+        return ["train", *named, *self.options, "--no-plots", "--no-report", "--quiet"]
 
     def place(self, at: Path = RUNS) -> list[str]:
         """Where the graph is now, for a run that was made elsewhere."""
@@ -88,7 +89,7 @@ KEPT = {
     "cat-e-trust": Kept(
         (
             *("--label", "team", "--text", "bio", "--categorical", "unit", "--ignore", "born", "use"),
-            *("--weight", "strength", "--time", "year", "--split", "time"),
+            *("--weight", "strength", "--time", "year", "--split", "time", *THEN),
             *("--train-until", "2012", "--val-until", "2016"),
             *(*SMALL, "--model", "cat-e-trust", "--epochs", "8", "--seed", "0"),
         ),

@@ -28,7 +28,8 @@ from conjoint.errors import InputError
 from golden.commands import RUNS
 
 Row = dict[str, str]
-LABEL: dict[str, Any] = {"label": "team"}
+THEN: dict[str, Any] = {"reading": 1}  # the rules for columns when the fingerprints were kept
+LABEL: dict[str, Any] = {"label": "team", **THEN}
 PLAIN: dict[str, Any] = {**LABEL, "text": "bio", "ignore": ["born", "use", "year"]}
 
 
@@ -86,7 +87,7 @@ def read(
             file.write_bytes(gzip.compress(text.encode(), mtime=0))
         else:
             file.write_text(text)
-    return read_graph(files[0], None if nodes is None else files[1], **options)
+    return read_graph(files[0], None if nodes is None else files[1], **{**THEN, **options})
 
 
 def renamed(name: Callable[[int], str]) -> tuple[list[Row], list[Row]]:
@@ -184,7 +185,7 @@ def graphml(folder: Path) -> Any:
     ]
     lines = ["<graphml>", *keys, '<graph edgedefault="undirected">', *nodes, *edges, "</graph></graphml>"]
     (folder / "graph.graphml").write_text("\n".join(lines))
-    return read_graph(folder / "graph.graphml", label="team", text="bio", weight="strength")
+    return read_graph(folder / "graph.graphml", text="bio", weight="strength", **LABEL)
 
 
 def written(folder: Path, nodes: str | None) -> Any:
@@ -195,7 +196,7 @@ def written(folder: Path, nodes: str | None) -> Any:
         return read_graph(folder / "again.npz")
     write_graph(graph, folder / f"again.{nodes}", folder / f"again-nodes.{nodes}")
     return read_graph(
-        folder / f"again.{nodes}", folder / f"again-nodes.{nodes}", standardise=False, weight="weight"
+        folder / f"again.{nodes}", folder / f"again-nodes.{nodes}", standardise=False, weight="weight", **THEN
     )
 
 
@@ -222,7 +223,7 @@ def from_networkx() -> Any:
     graph: nx.Graph = nx.Graph()
     graph.add_nodes_from((row["id"], {c: row[c] for c in ("team", "age", "unit") if row[c]}) for row in NODES)
     graph.add_edges_from((row["source"], row["target"], {"strength": row["strength"]}) for row in EDGES)
-    return from_any(graph, label="team", weight="strength")
+    return from_any(graph, weight="strength", **LABEL)
 
 
 def numbers(frame: Any) -> Any:
@@ -336,6 +337,7 @@ def facebook(root: Path) -> Any:
         label="page_type",
         text="page_name",
         ignore="facebook_id",
+        **THEN,
     )
 
 

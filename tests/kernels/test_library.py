@@ -32,6 +32,13 @@ def test_status_names_the_build_in_use() -> None:
     assert status["threads"] == torch.get_num_threads()
 
 
+def test_threads_are_counted_without_importing_torch() -> None:
+    code = "import sys; from conjoint import kernels; n = kernels.status()['threads']\n"
+    code += "print('torch' in sys.modules, n); import torch; print(torch.get_num_threads())"
+    found = _python(code, OMP_NUM_THREADS="2")
+    assert found.stdout.split() == ["False", "2", "2"]
+
+
 def test_disabled_is_undone_at_the_end_even_after_an_error() -> None:
     with pytest.raises(RuntimeError), kernels.disabled():
         assert not kernels.active()

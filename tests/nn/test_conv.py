@@ -256,7 +256,7 @@ def test_features_and_structure_keep_their_shares_on_weighted_graphs(fast: bool)
     adj = adjacency(edges, 5).with_weights(torch.tensor([1.0, 2.0, 0.5, 4.0, 1.5, 3.0]))
     x = torch.randn(5, 6, dtype=torch.float64)
     conv = CATConv(6, 4, 2, intervention=MatrixFactorization(5, 2), self_term=False, bias=False).double()
-    assert conv.mix_logit is not None and conv.lin is not None
+    assert conv.mix_logit is not None and conv.lin is not None and conv.intervention is not None
     conv.mix_logit.data = torch.tensor([[2.0, -1.0], [-3.0, 0.5]], dtype=torch.float64)
     with contextlib.nullcontext() if fast else kernels.disabled():
         out, found = conv(x, adj, return_attention_weights=True)
@@ -277,3 +277,14 @@ def test_features_and_structure_keep_their_shares_on_weighted_graphs(fast: bool)
     summed = torch.zeros(5, 2, 4).double().index_add(0, target, messages).flatten(1)
     torch.testing.assert_close(out, summed, rtol=1e-6, atol=1e-8)
     torch.testing.assert_close(alone, summed, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("width", [3, 30])
+def test_averaged_heads_are_the_mean_of_concatenated_ones_on_every_path(width: int) -> None:
+    edges, n = random_graph(20, 50)
+    x = random_features(n, width)
+    side, mean = layer("implicit", n, width), layer("implicit", n, width, concat=False)
+    mean.load_state_dict(side.state_dict())
+    wanted = side(x, edges).view(n, HEADS, OUT).mean(1)
+    torch.testing.assert_close(mean(x, edges), wanted)
+    torch.testing.assert_close(mean(x, edges, return_attention_weights=True)[0], wanted)

@@ -1,11 +1,26 @@
-"""Batch normalisation against torch's, and against itself at other numbers of threads."""
+"""Linear maps against PyG's; batch normalisation against torch's, and at other numbers of threads."""
 
 import pytest
 import torch
 from torch import nn
+from torch_geometric.nn.dense.linear import Linear as PyGLinear
 
-from conjoint.nn.layers import BLOCK, BatchNorm
+from conjoint.nn.layers import BLOCK, BatchNorm, Linear
 from graphs import random_features
+
+
+@pytest.mark.parametrize("initializer", [None, "glorot"])
+@pytest.mark.parametrize("sizes", [(1433, 64), (7, 3), (1, 1)])
+def test_a_linear_map_is_drawn_as_pygs(initializer: str | None, sizes: tuple[int, int]) -> None:
+    made = []
+    for kind in (Linear, PyGLinear):
+        torch.manual_seed(3)
+        made.append(kind(*sizes, bias=True, weight_initializer=initializer))
+    ours, theirs = (one.state_dict() for one in made)
+    assert list(ours) == list(theirs) == ["weight", "bias"]
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    x = random_features(5, sizes[0], dtype=torch.float32)
+    assert torch.equal(made[0](x), made[1](x)) and repr(made[0]) == repr(made[1])
 
 
 @pytest.mark.parametrize("rows", [2, 50, 2 * BLOCK + 3])

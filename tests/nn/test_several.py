@@ -10,8 +10,8 @@ from torch import Tensor
 import oracle
 from conjoint import CAT, CATConv, Constant, FeatureSimilarity, InputError, MatrixFactorization, adjacency
 from conjoint.graph.field import receptive_field
-from conjoint.nn.conv import Strategy
 from conjoint.nn.interventions import Several, SmoothedSimilarity, SpectralSimilarity
+from conjoint.nn.names import Strategy
 from graphs import random_features, random_graph
 
 EDGES, N = random_graph(30, 80)

@@ -19,8 +19,8 @@ from conjoint import (
     SelfExpression,
     adjacency,
 )
-from conjoint.nn.conv import Strategy
 from conjoint.nn.interventions.catalogue import KINDS, make
+from conjoint.nn.names import Strategy
 from graphs import random_features, random_graph
 
 # torch's tracers and exporters warn about themselves.

@@ -9,14 +9,18 @@ from torch_geometric.data import Data
 
 from conjoint.errors import InputError
 from conjoint.graph.sparse import to_csr
-from conjoint.nn import zoo
+from conjoint.nn import names, zoo
 from conjoint.nn.cat import CAT
 from conjoint.nn.interventions import catalogue
 
 NODES, FEATURES, CLASSES = 40, 12, 3
-NAMES = list(zoo.MODELS)
+NAMES = list(names.MODELS)
 FITTED = ("logistic", "label-propagation", "boosting")  # in closed form: no step, no random weights
 EMBEDDED = ("gat-klap", "gat-netmf", "gat-deepwalk")
+
+
+def test_every_name_has_its_maker() -> None:
+    assert list(zoo.MAKERS) == list(names.BODIES) and list(catalogue.CLASSES) == list(names.KINDS)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +127,7 @@ def test_a_model_without_embedding_reads_the_features_as_they_are(data: Data) ->
 def test_a_name_is_taken_apart(name: str, parts: tuple[str, str | None, tuple[str, ...]]) -> None:
     found = zoo.parse(name)
     assert (found.body, found.strategy, found.interventions) == parts
-    assert zoo.parse(str(found)) == found and (name in zoo.ALIASES or str(found) == name)
+    assert zoo.parse(str(found)) == found and (name in names.ALIASES or str(found) == name)
 
 
 def test_an_alias_is_the_same_network() -> None:

@@ -312,3 +312,17 @@ def test_bad_input_is_named() -> None:
         replace(layer, logits=np.zeros((2, 2)))
     with pytest.raises(InputError, match="eps"):
         replace(layer, eps=1.0)
+
+
+def test_factors_can_have_the_scores_of_the_same_size_collision() -> None:
+    """The explicit counterexample as rows of V: C = V V^T, the centre's score of itself included."""
+    log2 = float(np.log(2.0))
+    hoods = []
+    for scores in ((1 + log2, 1.0, 1.0), (1.0, 1.0, 1 + log2)):  # of {a, b, b} and {a, a, b}
+        centre = np.array([np.sqrt(scores[0]), 0.0])
+        v = np.stack([centre, *(np.array([score / centre[0], 0.3]) for score in scores[1:])])
+        np.testing.assert_allclose((v @ v.T)[0], scores)
+        hoods.append(np.exp(scores) / np.exp(scores).sum())
+    one, two = hoods
+    np.testing.assert_allclose([one[0], one[1] + one[2]], [two[0] + two[1], two[2]])  # mass of a, mass of b
+    assert len({round(float(mass), 12) for mass in (*one, *two)}) == 2

@@ -15,7 +15,7 @@ from conjoint.errors import InputError
 from conjoint.graph.graph import Graph
 from conjoint.graph.sparse import to_csr
 from conjoint.graph.splits import Split
-from conjoint.nn.simple import ABSENT
+from conjoint.nn.simple import ABSENT, labels_around
 from conjoint.training import TrainConfig, closed_form
 from conjoint.training.closed_form import (
     BOOSTING,
@@ -172,7 +172,7 @@ def test_they_come_as_any_training_does(name: str) -> None:
     assert fitted.best_epoch == len(fitted.history) == 1 and fitted.config.seed == 3
     assert row["val_accuracy"] > 0.6 and row["val_loss"] > 0.0
     assert set(kept) == {"logistic": {"hops"}, "label-propagation": {"teleport", "steps"}}.get(
-        name, {"nodes", "rounds", "rank"}
+        name, {"nodes", "rounds", "rank", "labelled"}
     )
     assert not fitted.model.training
 
@@ -181,3 +181,28 @@ def test_they_come_as_any_training_does(name: str) -> None:
 def test_hops_are_different_digits(hops: str) -> None:
     with pytest.raises(InputError, match="write different digits"):
         fit_linear(GRAPH, SPLIT, hops)
+
+
+def test_labels_around_a_node_leave_its_own_out() -> None:
+    """Against walks over dense matrices: the share of each class one and two steps away."""
+    edges = oracle.neighbourhood(GRAPH.edge_index.numpy(), NODES) * (1 - np.eye(NODES))
+    walk = edges / np.maximum(1, edges.sum(axis=1, keepdims=True))
+    y = np.zeros((NODES, CLASSES))
+    y[TRAIN, Y[TRAIN]] = 1.0
+    near, two = walk @ y, walk @ walk
+    far = (two - np.diag(np.diag(two))) @ y
+    shares = [part / np.maximum(part.sum(axis=1, keepdims=True), 1e-6) for part in (near, far)]
+    expected = np.concatenate([*shares, near.sum(axis=1, keepdims=True)], axis=1)
+    found = labels_around(GRAPH.adjacency, torch.from_numpy(y)).numpy()
+    assert np.abs(found - expected).max() < 1e-9 and expected[:, :CLASSES].max() > 0.4
+
+
+def test_a_training_node_is_not_judged_by_its_own_label() -> None:
+    """Another label of one node changes what is read of the others alone."""
+    model = fit_boosting(TOPICS, many_labels(TOPICS), 0)
+    node = int(many_labels(TOPICS).train[0])
+    before = model.columns(TOPICS.x, TOPICS.adjacency)
+    model.labels[node] = (model.labels[node] + 1) % TOPICS.num_classes
+    after = model.columns(TOPICS.x, TOPICS.adjacency)
+    changed = (before - after).abs().amax(dim=1) > 1e-6
+    assert not changed[node] and int(changed.sum()) > 0

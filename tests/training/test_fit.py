@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from conjoint.errors import Diverged, InputError
 from conjoint.training import Batch, TrainConfig, evaluate, fit
 from conjoint.training.loss import objective
+from conjoint.training.predictions import result_row
 from conjoint.training.steps import part_of, whole_graph
 from small_training import WholeModel, build_seeded, same_weights, small_data, small_model, small_split
 
@@ -184,3 +186,12 @@ def test_honest_rules_never_open_the_gate(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(type(split), "reveal_test", closed)
     for rule in ("val-loss", "val-accuracy", "gat"):
         fit(small_model(), small_data(), split, replace(QUICK, rule=rule))
+
+
+def test_all_nodes_are_those_with_a_label_the_first_class_included() -> None:
+    data, split = small_data(), small_split()
+    fitted = fit(small_model(), data, split, TrainConfig(epochs=1, seed=0))
+    y = data.y.cpu().numpy()
+    right = np.where(y == 0, 0, (y + 1) % (y.max() + 1))  # right for the first class alone
+    row = result_row(fitted, right, data, split)
+    assert row["all_accuracy"] == pytest.approx((y == 0).sum() / (y >= 0).sum())

@@ -10,6 +10,7 @@ from conjoint.training.metrics import (
     all_metrics,
     calibration_error,
     check_metric,
+    majority_metrics,
     merit,
     per_class,
     roc_auc,
@@ -83,3 +84,11 @@ def test_one_row_a_class() -> None:
 def test_an_unknown_metric_is_told() -> None:
     with pytest.raises(InputError, match="metric 'luck' is not known; choose one of accuracy"):
         check_metric("luck")
+
+
+def test_the_majority_has_no_rank_and_the_shares_of_the_classes() -> None:
+    y = np.array([0] * 6 + [1] * 3 + [2])
+    found = majority_metrics(y, 3)
+    assert found["accuracy"] == 0.6 and found["balanced-accuracy"] == pytest.approx(1 / 3, abs=1e-6)
+    assert found["roc-auc"] == 0.5 and found["calibration-error"] == 0.0
+    assert found["log-loss"] == pytest.approx(-np.mean(np.log([0.6] * 6 + [0.3] * 3 + [0.1])), abs=1e-6)

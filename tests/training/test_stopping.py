@@ -48,6 +48,19 @@ def test_gat_counts_standing_still_as_progress() -> None:
     assert follow("gat", loss=(0.5, 0.5), accuracy=(0.7, 0.7))[-1].kept_epoch == 2
 
 
+@pytest.mark.parametrize("rule", ["val-loss", "val-accuracy", "release"])
+def test_standing_still_is_no_progress_elsewhere(rule: str) -> None:
+    still = follow(rule, loss=(0.5, 0.5), accuracy=(0.7, 0.7))[-1]  # test accuracy rises
+    assert (still.kept_epoch, still.alive_epoch) == (1, 1)
+
+
+def test_the_release_keeps_nothing_at_equal_test_accuracy() -> None:
+    seen, row = Seen(), {"epoch": 1, "val_loss": 0.5, "val_accuracy": 0.5, "test_accuracy": 0.7}
+    seen, _ = watch("release", seen, row)
+    seen, verdict = watch("release", seen, row | {"epoch": 2, "val_loss": 0.4})
+    assert not verdict.keep and (seen.kept_epoch, seen.val_loss) == (1, 0.5)
+
+
 def test_only_the_release_sees_test_nodes() -> None:
     assert [name for name, rule in RULES.items() if rule.sees_test] == ["release"]
 

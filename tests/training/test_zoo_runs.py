@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from conjoint.nn import zoo
+from conjoint.nn import names
 from conjoint.training import ModelSpec, TrainConfig, fit, load_run, predict_proba, start_run
 from conjoint.training.checkpoint import shapes_of
 from small_training import CLASSES, FEATURES, NODES, same_weights, small_data, small_split
@@ -13,7 +13,7 @@ from small_training import CLASSES, FEATURES, NODES, same_weights, small_data, s
 CONFIG = TrainConfig(epochs=3, patience=0)
 
 
-@pytest.mark.parametrize("name", list(zoo.MODELS))
+@pytest.mark.parametrize("name", list(names.MODELS))
 def test_a_model_can_be_compared_without_its_memory(name: str) -> None:
     spec = ModelSpec(name, FEATURES, CLASSES, NODES)
     with torch.device("meta"):

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..errors import ConjointError, InputError, Interrupted
+from ..errors import ConjointError, InputError, InputErrors, Interrupted, spelling
 from ..text import clean
-from .options import VERBS, HelpFormatter, Parser, add_options
+from .options import VERBS, HelpFormatter, Parser, add_options, as_typed
 
 OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory", "bad_alloc")  # torch's words
 
@@ -52,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if stream in (sys.__stdout__, sys.__stderr__) and isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a letter that the terminal lacks is no failure
+    usual = spelling.set(as_typed)
     with warnings.catch_warnings():
         warnings.showwarning = _warn
         try:
@@ -60,6 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         except Interrupted as stop:
             return _complain(str(stop), 130)
+        except InputErrors as error:
+            return max(map(_complain, error.faults))
         except ConjointError as error:
             return _complain(str(error))
         except KeyboardInterrupt:
@@ -75,6 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if not isinstance(error, MemoryError) and not any(words in str(error) for words in OUT_OF_MEMORY):
                 raise
             return _complain("not enough memory; a smaller --hidden, fewer --heads or --batch needs less")
+        finally:
+            spelling.reset(usual)
     return 0
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from ..data import datasets_table
+from ..benchmark_files import datasets_table
 from .output import answer, table
 
 NUMBERS = ("nodes", "edges", "features", "classes")

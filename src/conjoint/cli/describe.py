@@ -3,12 +3,9 @@
 import argparse
 
 from ..errors import InputError
-from ..nn.zoo import MODELS
-from ..selection.setting import check_settings
+from ..nn.names import MODELS
 from ..text import clean
-from ..training.memory import describe
 from .output import answer, table
-from .plan import assignment, model_name, model_settings
 
 
 def work(options: argparse.Namespace) -> None:
@@ -16,6 +13,11 @@ def work(options: argparse.Namespace) -> None:
         rows = [{"model": name, "what it is": about} for name, about in MODELS.items()]
         answer(options, {"models": MODELS}, table(rows))
         return
+    # Counting builds the model, so torch is imported; the list above is answered without.
+    from ..selection.setting import check_settings
+    from ..training.memory import describe
+    from .plan import assignment, model_name, model_settings
+
     given = {name: value for name, value in vars(options).items() if value is not None}
     for name in ("nodes", "features", "classes"):
         if name not in given:

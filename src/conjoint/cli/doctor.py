@@ -1,17 +1,18 @@
 """conjoint doctor: what is installed, what is in use, and what would make it faster."""
 
 import argparse
+import ctypes
 import os
 import platform
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-import torch
-
 from .. import __version__
-from ..data.benchmarks import VARIABLE, cache_folder
+from ..benchmark_files import VARIABLE, cache_folder
 from ..kernels import status
 from .output import answer, table
 
@@ -29,7 +30,7 @@ def work(options: argparse.Namespace) -> None:
         "kernels": status(),
         "cores": os.cpu_count(),
         "memory_gib": _memory_gib(),
-        "devices": ["cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))],
+        "devices": ["cpu", *(f"cuda:{k}" for k in range(_cuda_devices()))],
         VARIABLE: os.environ.get(VARIABLE),
         "cache": str(cache_folder()),
     }
@@ -41,6 +42,19 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def _cuda_devices() -> int:
+    """Asked of the driver, where torch was built for it: importing torch would take a second."""
+    spec, count = find_spec("torch"), ctypes.c_int()
+    parts = Path("" if spec is None else spec.origin or "").parent / "lib"
+    if not any(parts.glob("*torch_cuda*")):
+        return 0
+    try:
+        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return 0
+    return count.value if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 else 0
 
 
 def _memory_gib() -> float | None:

@@ -1,94 +1,150 @@
-"""conjoint explain: which neighbours a node attends to, and why."""
+"""conjoint explain: why a node is predicted as it is, as tables, a picture or JSON."""
 
 import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from ..evaluation.attention_plots import ego_network
-from ..evaluation.explain import Explanation, attention_of, attentive_member, explain
+from ..evaluation.attention_plots import why_figure
+from ..evaluation.explain import as_document, explain
 from ..evaluation.plots import write_picture
-from ..nn.ensemble import Ensemble
-from ..text import clean
-from ..training.steps import whole_graph
+from ..storage import write_atomically
+from ..text import clean, shorten
 from .output import PICTURES, answer, must_be_writable, table
-from .run_folder import Opened, open_run
+from .run_folder import Opened, node_names, open_run
+
+WORDS, FEW = 40, 10  # letters of a name; rows of paths and of features
+UNMOVED = 0.0005  # changes below this are shown as 0
 
 
 def work(options: argparse.Namespace) -> None:
     must_be_writable("--plot", options.plot, PICTURES)
+    must_be_writable("--out", options.out, (".json",))
+    if options.candidates is not None and options.candidates < 4:
+        raise InputError(f"--candidates {options.candidates}: try 4 or more, or leave it out")
     opened = open_run(options)
-    data, names = opened.data, [*opened.class_names, ""]  # class -1 takes the last: unlabelled
-    node = _row_of(options.node, opened)
-    attention = attention_of(opened.model, data, opened.run.config)
-    if options.layer is not None and not 1 <= options.layer <= len(attention):
-        raise InputError(f"--layer {options.layer}: the network has layers 1 to {len(attention)}")
-    found = explain(attention, node, options.layer - 1 if options.layer else None)
-    layers = [options.layer] if options.layer else list(range(1, len(attention) + 1))
-    ids, classes = data.node_ids[found.neighbours].tolist(), data.y[found.neighbours].tolist()
+    graph = opened.data
+    names = node_names(opened, options.name_column)
+    node = _row_of(options.node, opened, names)
+    shares, classes = opened.trained.probabilities, opened.class_names
+    parts: dict[str, Any] = {"layer": options.layer, "most": options.candidates}
+    found = explain(opened.model, graph, opened.run.config, node, shares, **parts)
     if options.plot:
-        figure = ego_network(found, layers[-1] - 1, [str(id) for id in ids], classes, opened.class_names)
+        words = graph.node_ids if names is None else names
+        figure = why_figure(found, lambda k: str(words[k]), lambda k: int(graph.y[k]), classes)
         write_picture(options.plot, figure)
-    probabilities = opened.trained.probabilities[node]
-    predicted, probability = names[int(probabilities.argmax())], float(probabilities.max())
-    rows = _rows(found, layers, ids, [names[k] for k in classes])
-    weights, members = _learnt_weights(opened), _members(opened, node, names)
-    document = {
-        "run": str(opened.run.path),
-        "node": data.node_ids[node],
-        "label": names[int(data.y[node])] or None,
-        "predicted": predicted,
-        "probability": probability,
-        "neighbours": rows,
-        "listens_to": weights,
-        **({"members": members} if members else {}),
-        "plot": options.plot,
-    }
-    told = f"{clean(options.node)}: predicted {clean(predicted)} ({probability:.2f})"
-    answer(
-        options,
-        document,
-        *_members_text(opened, members),
-        f"{told}, {len(ids)} neighbours, itself included\n",
-        *_in_words(weights),
-        _table(rows, max(options.rows, 0)),
-        f"\npicture: {clean(options.plot)}" if options.plot else None,
+    document = {"run": str(opened.run.path), **as_document(found, graph, classes, shares, names)}
+    document |= {"listens_to": _learnt_weights(opened), "plot": options.plot}
+    if options.out:
+        write_atomically(Path(options.out), (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
+    answer(options, document, *_told(document, max(options.rows, 0)), *_files(options))
+
+
+def _files(options: argparse.Namespace) -> list[str]:
+    given = {"picture": options.plot, "JSON": options.out}
+    return [f"\n{kind}: {clean(path)}" for kind, path in given.items() if path]
+
+
+def _told(found: Mapping[str, Any], most: int) -> list[str]:
+    """The explanation as text: what is predicted, by whom, and what removing each thing changes."""
+    who = clean(found["node"]) + (f" ({clean(found['name'])})" if "name" in found else "")
+    label = "" if found["label"] is None else f", labelled {clean(found['label'])}"
+    lines = [f"{who}: predicted {clean(found['predicted'])} ({found['probability']:.3f}){label}\n"]
+    if found["members"]:
+        shown = [
+            {
+                "member": one["name"],
+                "weight": f"{one['weight']:.2f}",
+                "predicted": one["predicted"],
+                "probability": f"{one['probability']:.3f}",
+                "if left out": _signed(one["change"]),
+            }
+            for one in found["members"]
+        ]
+        lines.append(table(shown, right=("weight", "probability", "if left out")) + "\n")
+    lines += _in_words(found["listens_to"])
+    looked = found["looked_at"]
+    around = "its component" if looked["whole_component"] else f"the {looked['hops']} hops around it"
+    cut = ", sampled" if looked["sampled"] else ""
+    lines.append(
+        f"What removing changes, measured on {around} ({looked['nodes']} nodes{cut}), where the probability "
+        f"is {found['on_part']:.3f}:\nwithout any edge {found['without_edges']:.3f}"
+        + (
+            "\n"
+            if found["without_own_features"] is None
+            else f", without its own features {found['without_own_features']:.3f}\n"
+        )
     )
-
-
-def _members(opened: Opened, node: int, names: list[str]) -> list[dict[str, Any]]:
-    """What each member of an ensemble says of the node, the one that counts most first."""
-    if not isinstance(opened.model, Ensemble):
-        return []
-    whole = whole_graph(opened.model, opened.data, opened.run.config)
-    rows = [
-        {
-            "member": name,
-            "weight": weight,
-            "predicted": names[int(p[node].argmax())],
-            "probability": float(p[node].max()),
-        }
-        for name, (weight, p) in opened.model.member_probabilities(whole.x, whole.graph).items()
+    single = (*found["neighbours"], *found["paths"], *found["features"])
+    if max((abs(one["change"] or 0.0) for one in single), default=0.0) < UNMOVED:
+        lines.append("no single edge or feature moves it\n")
+    lines += _section("neighbour", [_neighbour(one) for one in found["neighbours"]], most)
+    tried, there = looked["neighbours"]
+    if tried < there:
+        lines.append(f"{there - tried} of {there} neighbours were not tried; --candidates tries more\n")
+    lines += _section("path", [_path(one) for one in found["paths"]], min(most, FEW))
+    features = [
+        {"feature": shorten(one["feature"], WORDS), "value": f"{one['value']:.3g}", **_change(one)}
+        for one in found["features"]
     ]
-    return sorted(rows, key=lambda row: -row["weight"])
+    lines += _section("feature", features, min(most, FEW))
+    tried, there = looked["features"]
+    if tried < there:
+        lines.append(f"of {there} features, {tried} were tried one by one: those of the strongest groups\n")
+    return lines
 
 
-def _members_text(opened: Opened, members: list[dict[str, Any]]) -> list[str]:
-    if not isinstance(opened.model, Ensemble):
+def _signed(change: float | None) -> str:
+    return "" if change is None else f"{change:+.3f}"
+
+
+def _change(row: Mapping[str, Any]) -> dict[str, str]:
+    return {"change": _signed(row["change"])}
+
+
+def _neighbour(one: Mapping[str, Any]) -> dict[str, str]:
+    name = {"name": shorten(one["name"], WORDS)} if "name" in one else {}
+    weights = {part: f"{one[part]:.3f}" for part in ("feature", "structural", "conjoint") if part in one}
+    sure = {"predicted": one["predicted"], "confidence": f"{one['confidence']:.2f}"}
+    itself = " (itself)" if one["change"] is None else ""
+    return {
+        "neighbour": f"{shorten(one['id'], WORDS)}{itself}",
+        **name,
+        "class": one["class"] or "",
+        **sure,
+        **_change(one),
+        **weights,
+    }
+
+
+def _path(one: Mapping[str, Any]) -> dict[str, str]:
+    ends = [shorten(step.get("name", step["id"]), WORDS // 2) for step in one["path"]]
+    classes = [step["class"] or f"({step['predicted']})" for step in one["path"]]
+    return {"path": " - ".join(ends), "classes": " - ".join(classes), **_change(one)}
+
+
+def _section(kind: str, rows: Sequence[Mapping[str, str]], most: int) -> list[str]:
+    if not rows or not most:
         return []
-    shown = [
-        {name: f"{value:.2f}" if isinstance(value, float) else clean(value) for name, value in row.items()}
-        for row in members
-    ]
-    speaks = attentive_member(opened.model)[0].name
-    return [table(shown, right=("weight", "probability")), f"\nbelow: the attention of {speaks}\n"]
+    words = ("neighbour", "name", "class", "predicted", "path", "classes", "feature")
+    numbers = [name for name in rows[0] if name not in words or (name == "feature" and kind == "neighbour")]
+    hidden = len(rows) - most
+    more = f"\n... {hidden} more {kind}s; --rows or --json shows them" if hidden > 0 else ""
+    return [table(rows[:most], right=numbers) + more + "\n"]
 
 
-def _row_of(name: str, opened: Opened) -> int:
-    """The node with this id."""
+def _row_of(name: str, opened: Opened, names: Sequence[str] | None) -> int:
+    """The node with this id; or with this name, if only one has it."""
     ids = opened.data.node_ids
     found = np.flatnonzero(ids.astype(str) == name)
+    if len(found) == 0 and names is not None:
+        found = np.flatnonzero(np.asarray(names) == name)
+        if len(found) > 1:
+            raise InputError(f"node {name!r}: {len(found)} nodes have this name; give the id of one")
     if len(found) == 0:
         some = ", ".join(map(str, ids[:3]))
         raise InputError(f"node {name!r} is not in {opened.data.name}; its ids look like {some}")
@@ -103,23 +159,7 @@ def _learnt_weights(opened: Opened) -> list[dict[str, float]]:
     return [{name: float(heads.mean()) for name, heads in layer.items()} for layer in layers]
 
 
-def _in_words(weights: list[dict[str, float]]) -> list[str]:
+def _in_words(weights: Sequence[Mapping[str, float]]) -> list[str]:
     layers = [", ".join(f"{name} {weight:.2f}" for name, weight in layer.items()) for layer in weights]
     lines = [f"layer {k} listens to {layer}" for k, layer in enumerate(layers, start=1)]
     return [*lines, ""] if lines else []
-
-
-def _rows(found: Explanation, layers: list[int], ids: list[Any], classes: list[str]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [{"id": id, "class": name} for id, name in zip(ids, classes, strict=True)]
-    for layer in layers:
-        for part, weights in found.layers[layer - 1].means().items():
-            for row, weight in zip(rows, weights.tolist(), strict=True):
-                row[f"{part} {layer}"] = weight
-    return rows
-
-
-def _table(rows: list[dict[str, Any]], most: int) -> str:
-    numbers = [name for name in rows[0] if name not in ("id", "class")]
-    shown = [row | {name: f"{row[name]:.3f}" for name in numbers} for row in rows[:most]]
-    hidden = len(rows) - len(shown)
-    return table(shown, right=numbers) + (f"\n... {hidden} more; --rows shows them" if hidden else "")

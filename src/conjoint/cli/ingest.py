@@ -1,6 +1,7 @@
 """conjoint ingest: tables of any size into a graph folder that training maps into memory."""
 
 import argparse
+from typing import Any
 
 from ..data import ingest
 from ..text import clean
@@ -9,14 +10,19 @@ from .output import answer, say
 OWN = ("verb", "edges", "nodes", "out", "as_they_are", "json", "quiet")  # the other options are read_graph's
 
 
+def reader_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that are arguments of `read_graph`."""
+    given = {key.removesuffix("_column"): value for key, value in vars(options).items() if key not in OWN}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def work(options: argparse.Namespace) -> None:
     silent = options.quiet or options.json
-    given = {key.removesuffix("_column"): value for key, value in vars(options).items() if key not in OWN}
     made = ingest(
         options.edges,
         options.nodes,
         options.out,
-        **{name: value for name, value in given.items() if value is not None},
+        **reader_options(options),
         standardise=not options.as_they_are,
         tell=lambda text: None if silent else say(clean(text)),
     )

@@ -45,7 +45,7 @@ def whole_number(text: str) -> int:
 # Kind of an option -> what a file must give in its place, in words; arguments of argparse.
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "text": ("text", {}),
-    "texts": ("text or a list of texts", {"nargs": "+"}),
+    "texts": ("text or a list of texts", {"nargs": "+", "action": "extend"}),
     "flag": ("true or false", {"action": "store_true"}),
     "whole": ("a whole number", {"type": whole_number, "metavar": "N"}),
     "number": ("a number", {"type": float, "metavar": "X"}),
@@ -85,9 +85,24 @@ CHECKED = {
     (section, key): kind for section, key, kind in PLANNED.values() if section in ("data", "split", "search")
 }
 # What only a file can say.
-CHECKED |= dict.fromkeys((("data", "name"), ("data", "folder"), ("data", "delimiter")), "text")
+CHECKED |= dict.fromkeys((("data", "name"), ("data", "folder")), "text")
 CHECKED |= {("model", "name"): "text", ("data", "standardise"): "flag", ("data", "header"): "flag"}
 CHECKED |= {("data", "seed"): "whole", ("data", "max_bytes"): "whole"}
+
+
+# Arguments of `read_graph`, as they are typed here.
+TYPED = {
+    option["at"].partition(".")[2]: flag
+    for group in ("graph", "columns")
+    for flag, option in TABLE["groups"][group].items()
+    if option["at"] not in ("data.source", "data.split") or flag.endswith("-column")
+}
+
+
+def as_typed(name: str, value: str) -> str:
+    """How errors name an argument, see `conjoint.errors.argument`."""
+    flag = TYPED.get(name, f"--{name.replace('_', '-')}")
+    return flag if value in ("", "True") else f"{flag} {value}"
 
 
 def sections(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -95,7 +95,8 @@ def must_be_writable(option: str, path: str | None, kinds: tuple[str, ...] = TAB
         return
     target = Path(path)
     if target.suffix.lower() not in kinds:
-        raise InputError(f"{option} {path}: the name must end in {', '.join(kinds[:-1])} or {kinds[-1]}")
+        either = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+        raise InputError(f"{option} {path}: the name must end in {either}")
     if target.is_dir():
         raise InputError(f"{option} {path}: is a folder; name a file")
     if not target.parent.is_dir():

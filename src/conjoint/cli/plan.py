@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import defaults
 from ..data import load_graph, read_graph
+from ..data.from_tables import READING
 from ..errors import InputError
 from ..graph.folder import open_folder
 from ..graph.graph import Graph
@@ -56,6 +57,8 @@ def plan_from(options: argparse.Namespace) -> Plan:
     typed = sections(given)
     split, train, batch, search = (file[name] | typed[name] for name in ("split", "train", "batch", "search"))
     data = _named_graph(file["data"], given) | typed["data"]
+    if "edges" in data:
+        data.setdefault("reading", READING)
     if "fanout" in given:
         batch["fanout"] = fanout_of(given["fanout"])
     if "consistency" in given:
@@ -99,6 +102,8 @@ def plan_of_run(run: Run, options: argparse.Namespace) -> Plan:
     moved = {"folder" if "folder" in data else "root": options.data}
     moved |= {"edges": options.edges, "nodes": options.nodes}
     data |= {key: str(Path(path).absolute()) for key, path in moved.items() if path is not None}
+    if "edges" in data:
+        data.setdefault("reading", 1)  # the rules of the time when runs did not name them
     if not isinstance(data.get("edges", data.get("folder", data.get("name"))), str):
         raise InputError(f"{source} names no graph; the run was not made by `conjoint train`")
     seeds = run.origin.get("seeds", [run.config.seed])
@@ -173,6 +178,9 @@ def read_config(path: str) -> dict[str, Any]:
     origin = document.pop("origin", {})
     if isinstance(origin, dict):
         document = {**origin, **document}
+        data = origin.get("data")
+        if isinstance(data, dict) and "edges" in data:
+            data.setdefault("reading", 1)
     if "members" in document:  # of an ensemble's run: what was asked of all, in place of the run's own
         document["train"] = document.pop("members")
     for name in document:

@@ -14,15 +14,16 @@ from ..graph.splits import Split
 from ..selection.choose import Choice
 from ..selection.learner import Trained
 from ..selection.portfolio import Portfolio
-from ..text import clean
+from ..text import clean, shorten
 from ..training import Run, summarise
+from ..training.metrics import METRICS
 from ..training.predictions import table_in_pieces
 from ..training.seeds import Estimate
 from .output import print_json, share, table
-from .plot import draw
 
 SHOWN = {"val_accuracy": "validation", "test_accuracy": "test", "all_accuracy": "all nodes"}
 RESULT, CHOICE = "result.json", "choice.json"
+CLASSES_SHOWN = 15
 
 
 def keep_results(run: Run, trained: Trained, plots: bool, ranks: int = 1) -> None:
@@ -36,6 +37,8 @@ def keep_results(run: Run, trained: Trained, plots: bool, ranks: int = 1) -> Non
     row |= {"ranks": ranks} if trained.batch is not None else {}
     run.write(RESULT, (json.dumps(row, indent=1, allow_nan=False) + "\n").encode())
     if plots:
+        from .plot import draw  # and scikit-learn with it: half a second that no first epoch need wait for
+
         draw(run, trained)
 
 
@@ -77,8 +80,8 @@ def report(
         seconds = f"{sum(row['seconds'] for row in rows):.1f} in all"
         shown.append({"seed": "mean ± 95% CI", **means, count: "", "seconds": seconds})
     print(table(shown, right=(*columns.values(), count, "seconds")))
-    if portfolio is not None:
-        print(f"\n{metrics_text(first)}")
+    if told := metrics_text(first):
+        print(f"\n{told}")
     if first["saw_test"]:
         print("Rule 'release' chose the epoch by test accuracy: the test column estimates nothing.")
     if not options.quiet:
@@ -106,16 +109,35 @@ def members_text(portfolio: Portfolio) -> str:
 
 
 def metrics_text(row: Mapping[str, Any]) -> str:
-    """Every metric, on nodes that no judged member was trained on and, where there are any, on test nodes."""
-    kinds = {"unseen nodes": row["estimate"], "test nodes": row.get("test_metrics")}
-    rows = [
+    """Every metric on nodes that no judged member was trained on and on test nodes, where there are such,
+    beside what always saying the most common class has there; then class by class."""
+    kinds = {"unseen": row.get("estimate"), "test": row.get("test_metrics")}
+    found = {kind: metrics for kind, metrics in kinds.items() if metrics is not None}
+    rows = []
+    for name in METRICS if found else ():
+        line = {"metric": name}
+        for kind, metrics in found.items():
+            line[f"{kind} nodes"] = f"{metrics[name]:.4f}"
+            usual = row.get("majority", {}).get(kind)
+            line |= {f"majority, {kind}": f"{usual[name]:.4f}"} if usual else {}
+        rows.append(line)
+    text = table(rows, right=[name for name in rows[0] if name != "metric"]) if rows else ""
+    classes = row.get("classes", {})
+    kind = "test" if "test" in classes else "unseen"
+    if kind not in classes:
+        return text
+    most = sorted(classes[kind], key=lambda one: -one["nodes"])
+    shown = [
         {
-            "metric": name,
-            **{title: f"{found[name]:.4f}" for title, found in kinds.items() if found is not None},
+            name: f"{value:.3f}" if isinstance(value, float) else shorten(value, 40)
+            for name, value in one.items()
         }
-        for name in row["estimate"]
+        for one in most[:CLASSES_SHOWN]
     ]
-    return table(rows, right=list(kinds))
+    hidden = len(most) - len(shown)
+    more = f"\n... {hidden} rarer classes; result.json has them" if hidden else ""
+    numbers = ("nodes", "precision", "recall", "f1")
+    return f"{text}\n\nclass by class, {kind} nodes:\n\n{table(shown, right=numbers)}{more}"
 
 
 def _with_interval(found: Estimate) -> str:
@@ -144,9 +166,11 @@ def _next_commands(out: Path, graph: Graph) -> str:
     commands = {
         f"conjoint predict {run} --out predictions.csv": "classes and probabilities of all nodes",
         f"conjoint cluster {run}": "how well the classes stand apart",
-        f"conjoint explain {run} {node} --plot ego.png": "whom this node listens to, and why",
+        f"conjoint explain {run} {node} --plot why.png": "why this node is predicted as it is",
         f"conjoint plot {run} --map tsne": "a map of the embeddings",
     }
     width = max(map(len, commands))
     lines = [f"  {command:{width}}  {says}" for command, says in commands.items()]
-    return "\n".join([f"\nkept in {run}; next:", *lines])
+    page = out / "report.html"
+    told = f" (open {clean(page)})" if page.exists() else ""
+    return "\n".join([f"\nkept in {run}{told}; next:", *lines])

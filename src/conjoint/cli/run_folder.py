@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from ..data.read_table import read_table
 from ..errors import InputError
 from ..graph.graph import Graph
 from ..nn.model import NodeModel
@@ -40,6 +41,10 @@ class Opened:
 
 def open_run(options: argparse.Namespace) -> Opened:
     """The model of the folder RUN, on the graph that it was trained on. Of several seeds, the best."""
+    if not Path(options.run).is_dir():
+        raise InputError(
+            f"{options.run}: no such run folder; `conjoint train` makes one, below runs/ by default"
+        )
     folder = best_of(Path(options.run))
     if folder != Path(options.run):
         remark(options, f"using {clean(folder)}, the seed with the lowest validation loss")
@@ -55,6 +60,22 @@ def open_run(options: argparse.Namespace) -> Opened:
     split = split_of(graph, plan.split, run.config.seed, plan.setting.is_ensemble)
     portfolio = read_portfolio(run.path / PORTFOLIO) if plan.setting.is_ensemble else None
     return Opened(run, plan, Trained(fitted, graph, split, 0.0, batch, portfolio))
+
+
+def node_names(opened: Opened, column: str | None) -> list[str] | None:
+    """A column of the run's node table, in the order of the graph; None where none is asked for."""
+    if column is None:
+        return None
+    given = opened.plan.data
+    if not isinstance(given.get("nodes"), str):
+        raise InputError(
+            f"--name-column {column}: {opened.data.name} has no node table; leave it out, ids are shown"
+        )
+    nodes = read_table(given["nodes"], delimiter=given.get("delimiter"))
+    if column not in nodes.columns:
+        some = ", ".join(nodes.columns[:8])
+        raise InputError(f"--name-column {column}: {given['nodes']} has no such column; it has {some}")
+    return [name or "" for name in nodes[column].to_list()]
 
 
 def seed_folders(folder: Path) -> list[Path]:

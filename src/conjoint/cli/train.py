@@ -3,11 +3,13 @@
 import argparse
 import itertools
 import json
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..data.preview import preview_of
 from ..errors import InputError, Interrupted
 from ..graph.graph import Graph
 from ..graph.splits import Split
@@ -20,9 +22,11 @@ from ..training import Ranks, Run, config_to, connected, resume_run, start_run
 from ..training.batch_steps import check_batches
 from ..training.batches import metis_bytes
 from ..training.config import batch_config_from
+from ..training.loggers import check_log, logger
 from ..training.memory import USABLE, available_memory
 from ..training.ranks import DEFAULT_TIMEOUT, launched, own_device, restarted
-from .output import progress, remark, share
+from .check import remark_preview, tell_preview
+from .output import OnEpoch, progress, remark, share
 from .plan import Plan, graph_of, plan_from, plan_of_run
 from .results import CHOICE, keep_results, report
 from .run_folder import check_graph, device_named, seed_folders
@@ -44,6 +48,8 @@ class Session:
 
 
 def work(options: argparse.Namespace) -> None:
+    if options.log is not None:
+        check_log(options.log)
     (resume if options.resume else start)(options)
 
 
@@ -61,6 +67,10 @@ def start(options: argparse.Namespace) -> None:
         raise InputError(f"--out {out}: already there and never overwritten; resume it or choose another")
     with _ranks(options) as ranks:
         graph = _same_graph(plan, ranks)
+        if options.dry_run:
+            if ranks.is_first:
+                tell_preview(preview_of(graph), options)
+            return
         setting, choice = _in_batches(plan, graph, ranks) if launched() else _chosen(plan, graph, options)
         plan = replace(plan, setting=setting)
         session = Session(plan, graph, out or _next_free(graph, plan), options, ranks, choice)
@@ -82,7 +92,21 @@ def _chosen(plan: Plan, graph: Graph, options: argparse.Namespace) -> tuple[Sett
 
 
 def _watch(graph: Graph, options: argparse.Namespace) -> Watch:
-    return lambda title, epochs: progress(clean(f"{graph.name} {title}"), epochs, options.quiet)
+    return lambda title, epochs: _shown(clean(f"{graph.name} {title}"), epochs, options.quiet, options.log)
+
+
+@contextmanager
+def _shown(title: str, epochs: int, quiet: bool, log: str | None) -> Iterator[OnEpoch | None]:
+    """What is called with each epoch's row: the progress bar, and the log of --log if there is one."""
+    logged = nullcontext() if log is None else logger(log, title)
+    with progress(title, epochs, quiet) as show, logged as write:
+
+        def both(row: dict[str, Any]) -> None:
+            for call in (show, write):
+                if call is not None:
+                    call(row)
+
+        yield None if show is None and write is None else both
 
 
 def resume(options: argparse.Namespace) -> None:
@@ -144,6 +168,12 @@ def _train_all(session: Session, again: bool) -> None:
         if one is not None and one[1].portfolio is not None and one[1].portfolio.interrupted:
             break  # Ctrl-C kept what this seed had; the others are left to --resume
     if session.ranks.is_first:
+        run, trained = min(kept, key=lambda one: one[1].fitted.metrics["val_loss"])
+        if not session.options.no_report and trained.batch is None:
+            from ..evaluation.run_report import write_report  # scikit-learn and matplotlib: after training
+
+            page = write_report(run, trained, session.out)
+            write_atomically(session.out / "report.html", page.encode())
         report(kept, session.graph, session.out, session.options, session.choice)
 
 
@@ -156,7 +186,8 @@ def _train_one(session: Session, seed: int, again: bool) -> tuple[Run, Trained] 
         if ranks.is_first:
             run = _open(session, seed, split, again)
     if run is not None and seed == session.plan.seeds[0]:
-        for note in (*graph.notes, *run.notes):  # what was assumed, and what changed since
+        remark_preview(graph, options)  # what the tables were taken for
+        for note in run.notes:  # what changed since
             remark(options, f"{clean(graph.name)}: {clean(note)}")
         if session.choice is not None:
             document = json.dumps(session.choice.to_dict(), indent=1, allow_nan=False) + "\n"
@@ -168,7 +199,8 @@ def _train_one(session: Session, seed: int, again: bool) -> tuple[Run, Trained] 
         setting.is_ensemble or options.quiet or not ranks.is_first
     )  # an ensemble shows each training by itself
     try:
-        with progress(title, setting.config(seed).epochs, alone) as show:
+        log = options.log if ranks.is_first and not setting.is_ensemble else None
+        with _shown(title, setting.config(seed).epochs, alone, log) as show:
             trained = train_one(setting, graph, split, seed, choice=session.choice, progress=show, **parts)
     except Interrupted as stop:
         reached = f"stopped after epoch {stop.epoch}"

@@ -1,9 +1,10 @@
 """Graphs in and out: the paper's benchmarks, the user's own files, objects of other libraries."""
 
+from ..benchmark_files import datasets_table
 from ..graph.graph import Graph, as_graph, make_split
 from ..graph.sparse import row_normalise
 from ..graph.splits import Split
-from .benchmarks import datasets_table, load_graph
+from .benchmarks import load_graph
 from .convert import from_any, load, to_pyg
 from .ingestion import ingest
 from .own import read_graph

@@ -1,24 +1,48 @@
-"""Columns of the user's tables into ids, labels, features, times and splits."""
+"""Columns of the user's tables into ids, labels, weights, times and splits."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import scipy.sparse as sp
 
-from ..errors import InputError
-from ..graph.sparse import SPARSE_BELOW
-from ..text import count
+from ..errors import InputError, argument
+from .cells import dates, decimal_years, numbers, where
 
 # As Python would print it: "7" but not "07", "+7" or "7.0". Those stay text, so that no id changes.
 WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,17})$"
-# A text column with more different values than this is no category unless the user says so.
-MAX_GUESSED_CATEGORIES = 100
-# TF-IDF keeps this many of the most frequent words.
-MAX_WORDS = 5000
 SPLIT_NAMES = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
+
+
+@dataclass(frozen=True)
+class Place:
+    """What errors call a table, and its rows: those of a joined one belong to two files."""
+
+    file: str
+    known: int | None = None  # rows of `file`; further ones are those of `later`
+    later: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file} with {self.later}" if self.later else self.file
+
+    def row(self, row: int) -> str:
+        if self.known is not None and row >= self.known:
+            return f"{self.later} row {row - self.known + 1}"
+        return f"{self.file} row {row + 1}"
+
+    def rows(self, which: pl.Series, before: int = 0) -> str:
+        """The first rows where `which` is true, and how many more there are."""
+        found = which.fill_null(False).arg_true().to_list()
+        more = [self.row(before + row).rpartition(" ")[2] for row in found[1:3]]
+        rest = f" and {len(found) - 3} more" if len(found) > 3 else ""
+        return self.row(before + found[0]) + "".join(f", {row}" for row in more) + rest
+
+
+def listed(items: Sequence[object], most: int = 5) -> str:
+    """a, b, c and 4 more"""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(map(str, items[:most])) + more
 
 
 def whole_if_all_are(column: pl.Series) -> pl.Series:
@@ -28,14 +52,14 @@ def whole_if_all_are(column: pl.Series) -> pl.Series:
     return column.cast(pl.Int64)
 
 
-def ids_of(column: pl.Series, place: str, before: int = 0) -> pl.Series:
+def ids_of(column: pl.Series, place: Place, before: int = 0) -> pl.Series:
     """Ids as Int64 where every one is written as a whole number, else as text. None may be missing.
 
     `before` rows of the table came in earlier pieces.
     """
     if column.null_count():
-        row = before + int(column.is_null().arg_max() or 0) + 1
-        raise InputError(f"{place} row {row}, column {column.name!r}: no id; fill it or delete the row")
+        where = place.rows(column.is_null(), before)
+        raise InputError(f"{where}, column {column.name!r}: no id; fill it or delete the row")
     return column.cast(pl.Int64) if column.dtype.is_integer() else whole_if_all_are(column.cast(pl.String))
 
 
@@ -45,18 +69,20 @@ def joined_ids(parts: Sequence[pl.Series]) -> pl.Series:
     return pl.concat([part if whole else part.cast(pl.String) for part in parts])
 
 
-def require_unique(column: pl.Series, place: str) -> None:
+def require_unique(column: pl.Series, place: Place) -> None:
     if column.n_unique() == len(column):
         return
-    again = int((~column.is_first_distinct()).arg_max() or 0)
-    before = int((column == column[again]).arg_max() or 0)
+    again = (~column.is_first_distinct()).arg_true().to_list()
+    first, before = column[again[0]], int((column == column[again[0]]).arg_max() or 0)
+    others = [repr(column[row]) for row in again[1:] if column[row] != first]
+    also = f" (so do {listed(others, 3)})" if others else ""
     raise InputError(
-        f"{place}: node id {column[again]!r} stands in row {before + 1} and again in row {again + 1}; "
-        "keep one row per node"
+        f"{place.file}: node id {first!r} stands in row {before + 1} and again in "
+        f"{place.row(again[0]).removeprefix(place.file + ' ')}{also}; keep one row per node"
     )
 
 
-def ids_of_edges(pieces: Iterable[pl.DataFrame], ends: tuple[str, str], place: str) -> pl.Series:
+def ids_of_edges(pieces: Iterable[pl.DataFrame], ends: tuple[str, str], place: Place) -> pl.Series:
     """The distinct ids of an edge list, sorted (numbers by value, text by letters)."""
     known: list[pl.Series] = []
     before = 0
@@ -86,7 +112,12 @@ def rows_of(ids: pl.Series, column: pl.Series) -> npt.NDArray[np.int64]:
     return found.fill_null(-1).to_numpy()
 
 
-def _codes(column: pl.Series, names: list[str]) -> npt.NDArray[np.int64]:
+def loosely(ids: pl.Series) -> pl.Series:
+    """Ids as they are compared where the exact ones differ: 000019, 19.0 and 19 are one."""
+    return ids.cast(pl.String).str.replace(r"\.0+$", "").str.replace(r"^(-?)0+(\d)", "${1}${2}")
+
+
+def codes_of(column: pl.Series, names: Sequence[str]) -> npt.NDArray[np.int64]:
     """The place of each value among `names`, -1 where it is none of them."""
     place = column.cast(pl.Enum(names), strict=False).to_physical()
     return place.cast(pl.Int64).fill_null(-1).to_numpy(writable=True)
@@ -99,139 +130,54 @@ def labels_of(column: pl.Series, learn_from: int | None = None) -> tuple[npt.NDA
     """
     words = column[:learn_from].drop_nulls().unique().cast(pl.String)
     names = whole_if_all_are(words).sort().cast(pl.String).to_list()
-    return _codes(column, names), names
+    return codes_of(column, names), names
 
 
-def numbers_of(column: pl.Series, place: str, before: int = 0) -> npt.NDArray[np.float64]:
-    """A column of finite numbers; the first cell that is none is named."""
-    values = column.cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False)
-    good = values.is_finite().fill_null(False)
-    if not good.all():
-        row = int((~good).arg_max() or 0)
+def numbers_of(column: pl.Series, place: Place, before: int = 0) -> npt.NDArray[np.float64]:
+    """A column of finite numbers; the cells that are none are named."""
+    values = numbers(column.cast(pl.String)).values
+    if values.null_count():
+        row = int(values.is_null().arg_max() or 0)
         found = "no value" if column[row] is None else repr(column[row])
         raise InputError(
-            f"{place} row {before + row + 1}, column {column.name!r}: {found} is no finite number; fill it, "
-            "name the column's kind, or ignore the column"
+            f"{place.rows(values.is_null(), before)}, column {column.name!r}: {found} is no finite number; "
+            "fill it in"
         )
     return values.to_numpy()
 
 
-def split_of(column: pl.Series, place: str) -> tuple[npt.NDArray[np.int64], ...]:
+def weights_of(column: pl.Series, place: Place, before: int = 0) -> npt.NDArray[np.float64]:
+    """Weights of edges, none below 0: a share of attention is not negative."""
+    values = numbers_of(column, place, before)
+    if (values < 0).any():
+        which = pl.Series(values < 0)
+        raise InputError(
+            f"{place.rows(which, before)}, column {column.name!r}: {values.min():g} is a negative weight; "
+            f"shift or take the size of the weights, or leave out {argument('weight', column.name)}"
+        )
+    return values
+
+
+def times_of(column: pl.Series, place: Place, notes: list[str]) -> npt.NDArray[np.float64]:
+    """Times as numbers; dates as decimal years."""
+    found = dates(column.cast(pl.String).str.strip_chars())
+    if found is None or found.values.null_count():
+        return numbers_of(column, place)
+    notes.append(f"times of column {column.name!r} are decimal years: the first of July 2012 is 2012.5")
+    return decimal_years(found.values).to_numpy()
+
+
+def split_of(column: pl.Series, place: Place) -> tuple[npt.NDArray[np.int64], ...]:
     """Node rows of train, validation and test, from a column that says so in words; empty = in none."""
     words = column.cast(pl.String).str.strip_chars().str.to_lowercase()
-    codes = _codes(words, list(SPLIT_NAMES))
-    stray = (codes < 0) & words.is_not_null().to_numpy()
+    words = where(words != "", words)
+    codes = codes_of(words, list(SPLIT_NAMES))
+    stray = pl.Series(codes < 0) & words.is_not_null()
     if stray.any():
-        row = int(np.argmax(stray))
+        found = words[int(stray.arg_max() or 0)]
         raise InputError(
-            f"{place} row {row + 1}, column {column.name!r}: {words[row]!r} is none of train, val, test"
+            f"{place.rows(stray)}, column {column.name!r}: {found!r} is none of train, val, test; correct "
+            f"it, or leave out {argument('split', column.name)}"
         )
     part = np.array([*SPLIT_NAMES.values(), -1])[codes]
     return tuple(np.flatnonzero(part == p) for p in range(3))
-
-
-def features_of(
-    frame: pl.DataFrame,
-    place: str,
-    notes: list[str],
-    *,
-    text: Sequence[str] = (),
-    categorical: Sequence[str] = (),
-    standardise: bool = True,
-    learn_from: int | None = None,
-) -> tuple[Any, list[str]]:
-    """Feature matrix and one name per column; (None, []) for a frame without columns.
-
-    Whatever is not named in `text` or `categorical` is numeric or, if it has few values, a category.
-    With `learn_from`, words, categories, scales and kinds of columns are those of the first so many rows.
-    """
-    blocks: list[Any] = []
-    names: list[str] = []
-    numeric = []
-    for column in frame.get_columns():
-        if column.name in text:
-            words, block = _tf_idf(column, place, learn_from)
-        elif column.name in categorical or _is_category(column[:learn_from], place):
-            words, block = _one_hot(column, notes, learn_from)
-        else:
-            numeric.append(column)
-            continue
-        blocks.append(block)
-        names += words
-    if numeric:
-        kept, block = _numeric(numeric, standardise, place, notes, learn_from)
-        if kept:
-            blocks.insert(0, block)
-            names = kept + names
-    if not blocks:
-        return None, []
-    if any(sp.issparse(block) for block in blocks):
-        return sp.hstack([sp.csr_matrix(block) for block in blocks], format="csr"), names
-    return np.hstack(blocks), names
-
-
-def _is_category(column: pl.Series, place: str) -> bool:
-    stripped = column.drop_nulls().str.strip_chars()
-    if stripped.cast(pl.Float64, strict=False).null_count() == 0:
-        return False
-    kinds = stripped.n_unique()
-    if kinds <= MAX_GUESSED_CATEGORIES:
-        return True
-    row = int(column.str.strip_chars().cast(pl.Float64, strict=False).is_null().arg_max() or 0)
-    raise InputError(
-        f"{place}, column {column.name!r}: {kinds} different values, not all numbers (row {row + 1}: "
-        f"{column[row]!r}); name it in text=, categorical= or ignore="
-    )
-
-
-def _one_hot(column: pl.Series, notes: list[str], learn_from: int | None) -> tuple[list[str], sp.csr_matrix]:
-    codes, kinds = labels_of(column, learn_from)
-    rows = np.flatnonzero(codes >= 0)
-    if len(rows) < len(codes):
-        notes.append(f"column {column.name!r}: {count(len(codes) - len(rows), 'empty cell')} as no category")
-    block = sp.csr_matrix(
-        (np.ones(len(rows), dtype=np.float32), (rows, codes[rows])), shape=(len(codes), len(kinds))
-    )
-    return [f"{column.name}={kind}" for kind in kinds], block
-
-
-def _tf_idf(column: pl.Series, place: str, learn_from: int | None) -> tuple[list[str], sp.csr_matrix]:
-    from sklearn.feature_extraction.text import TfidfVectorizer  # half a second that other tables are spared
-
-    vectorizer = TfidfVectorizer(max_features=MAX_WORDS, dtype=np.float32)
-    texts = column.fill_null("").to_list()
-    try:
-        block = vectorizer.fit(texts[:learn_from]).transform(texts)
-    except ValueError:
-        raise InputError(f"{place}, column {column.name!r} holds no words; ignore it") from None
-    return [f"{column.name}:{word}" for word in vectorizer.get_feature_names_out()], sp.csr_matrix(block)
-
-
-def _numeric(
-    columns: Sequence[pl.Series], standardise: bool, place: str, notes: list[str], learn_from: int | None
-) -> tuple[list[str], Any]:
-    values = np.column_stack([numbers_of(column, place) for column in columns])
-    names = [column.name for column in columns]
-    if standardise:
-        varies = values[:learn_from].min(axis=0) != values[:learn_from].max(axis=0)
-        if not varies.all():
-            notes.append(f"dropped {count(int((~varies).sum()), 'constant column')}")
-            names = [name for name, keep in zip(names, varies, strict=True) if keep]
-            values = values[:, varies]
-        if not names:
-            return [], None
-        largest = np.abs(values[:learn_from]).max(axis=0)
-        values = values / largest  # first, so that squares of huge numbers stay finite
-        learnt = values[:learn_from]
-        if np.count_nonzero(learnt) < SPARSE_BELOW * learnt.size:
-            # Centring would fill in the zeros: mostly empty columns (bags of words) are only scaled.
-            notes.append(f"scaled {count(len(names), 'mostly empty numeric column')} to at most 1")
-        else:
-            values = (values - learnt.mean(axis=0)) / learnt.std(axis=0)
-            notes.append(f"standardised {count(len(names), 'numeric column')}")
-    with np.errstate(over="ignore"):
-        packed = values.astype(np.float32)
-    if not np.isfinite(packed).all():
-        bad = names[int(np.argmax(~np.isfinite(packed).all(axis=0)))]
-        raise InputError(f"{place}, column {bad!r} has values too large for float32; rescale it")
-    return names, packed

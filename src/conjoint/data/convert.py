@@ -1,21 +1,25 @@
 """Graphs that are already in Python: PyG, SciPy, NetworkX, pandas, polars."""
 
+import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from ..errors import InputError
 from ..graph.graph import Graph
 from ..graph.sparse import SparseChoice
 from .arrays import graph_from_arrays
 from .benchmarks import load_graph
+from .columns import Place
 from .from_tables import graph_from_tables, name_columns, text_table
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 def from_any(
@@ -31,7 +35,7 @@ def from_any(
     standardise: bool = True,
     name: str = "graph",
     seed: int = 0,
-    **columns: str | Sequence[str] | None,
+    **columns: Any,
 ) -> Graph:
     """A graph that is already in Python as a :class:`Graph`, made undirected and simple.
 
@@ -43,14 +47,15 @@ def from_any(
             node, for SciPy; for PyG they replace what the ``Data`` holds.
         features, sparse, standardise, seed: as in :func:`conjoint.data.read_graph`.
         columns: which column (table) or attribute (NetworkX) is what: id=, source=, target=, weight=, label=,
-            time=, split=, text=, categorical=, ignore=, as in :func:`conjoint.data.read_graph`.
+            time=, split=, text=, categorical=, numeric=, ignore=, missing=, as_classes=, reading=, as in
+            :func:`conjoint.data.read_graph`.
     """
     given = {"x": x, "y": y, "node_ids": node_ids, "class_names": class_names}
     kinds = name_columns(**columns)
     options: dict[str, Any] = {"use_columns": features is None, "standardise": standardise}
     if isinstance(graph, Graph):
         made = graph
-    elif isinstance(graph, Data):
+    elif _is_pyg(graph):
         made = _from_pyg(graph, name, given)
     elif sp.issparse(graph):
         made = _from_scipy(graph, name, given)
@@ -58,12 +63,13 @@ def from_any(
         raise InputError("x, y, node_ids and class_names go with SciPy or PyG; use nodes= or attributes")
     elif hasattr(graph, "adjacency") and hasattr(graph, "nodes"):
         edges, table = _tables_of_networkx(graph)
-        places = ("the graph's edges", "the graph's nodes")
+        places = Place("the graph's edges"), Place("the graph's nodes")
         made = graph_from_tables(edges, table, kinds, places=places, name=name, **options)
     elif hasattr(graph, "columns"):
         node_table = None if nodes is None else _table(nodes, "nodes")
+        places = Place("edges"), Place("nodes")
         made = graph_from_tables(
-            _table(graph, "edges"), node_table, kinds, places=("edges", "nodes"), name=name, **options
+            _table(graph, "edges"), node_table, kinds, places=places, name=name, **options
         )
     else:
         raise InputError(
@@ -72,7 +78,13 @@ def from_any(
     return made.with_features(features, seed, sparse)
 
 
-def _from_pyg(data: Data, name: str, given: dict[str, Any]) -> Graph:
+def _is_pyg(graph: Any) -> bool:
+    """Nobody has an object of PyG who has not imported it, which takes longer than torch."""
+    pyg = sys.modules.get("torch_geometric.data")
+    return pyg is not None and isinstance(graph, pyg.Data)
+
+
+def _from_pyg(data: "Data", name: str, given: dict[str, Any]) -> Graph:
     if data.edge_index is None:
         raise InputError("the PyG Data has no edge_index")
     own = {key: getattr(data, key, None) for key in given}
@@ -113,8 +125,10 @@ def _from_scipy(matrix: Any, name: str, given: dict[str, Any]) -> Graph:
     )
 
 
-def to_pyg(graph: Graph) -> Data:
+def to_pyg(graph: Graph) -> "Data":
     """Plain PyG ``Data``: x, edge_index, y, edge_weight if there is one, masks of the published split."""
+    from torch_geometric.data import Data  # takes longer to import than torch: only where it is asked for
+
     data = Data(x=graph.x, edge_index=graph.edge_index, y=graph.y)
     data.num_nodes = graph.num_nodes
     if graph.edge_weight is not None:
@@ -127,7 +141,7 @@ def to_pyg(graph: Graph) -> Data:
     return data
 
 
-def load(name: str, **options: Any) -> Data:
+def load(name: str, **options: Any) -> "Data":
     """One of the paper's graphs as plain PyG ``Data``, with masks where a split was published with it.
 
     The arguments are those of :func:`load_graph`, whose result knows more: ids, class names, notes, splits.

@@ -10,7 +10,7 @@ import glob
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,12 @@ from ..graph.mapped import Mapped
 from ..graph.sparse import SPARSE_BELOW, pack_features
 from ..storage import LOCK, locked, usual_mode
 from ..text import count
-from .columns import features_of, ids_of_edges
+from .columns import Place, ids_of_edges, listed
 from .edge_sort import PIECE, write_csr
+from .features import Features, features_of
 from .from_tables import (
     Columns,
-    edge_rows,
+    Matching,
     id_array,
     name_columns,
     node_ids,
@@ -100,6 +101,7 @@ def _read_in_pieces(
     drop_unknown: bool = False,
     delimiter: str | None = None,
     header: bool | None = None,
+    encoding: str | None = None,
     name: str | None = None,
     seed: int = 0,
     max_bytes: int = MAX_BYTES,
@@ -107,39 +109,43 @@ def _read_in_pieces(
 ) -> Graph:
     """The graph, of which large arrays are `written` to the folder and mapped."""
     columns = name_columns(**named)
-    places, notes = (str(edges), str(nodes)), list[str]()
-    edge_table = open_table(edges, scratch, delimiter=delimiter, header=header)
+    places, notes = (Place(str(edges)), Place(str(nodes))), list[str]()
+    form: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
+    edge_table = open_table(edges, scratch, **form, header=header)
     ends = columns.edge_ends(edge_table.names, places[0], notes)
     parts: dict[str, Any] = {}
     x: Any = None
+    about: pl.DataFrame | None = None
     if nodes is None:
         refuse_node_columns(columns)
         ids = ids_of_edges(edge_table.read(ends, PIECE), ends, places[0])
         labels = np.full(len(ids), -1)
     else:
         tell(f"reading {nodes}")
-        node_table = open_table(nodes, scratch, delimiter=delimiter)
+        header = True if columns.reading == 1 else None
+        node_table = open_table(nodes, scratch, **form, header=header)
         found, id, numbers = columns.in_node_table(node_table.names, places[1], notes)
-        about = _small_columns(node_table, id, found)
-        ids = node_ids(about[id], places[1])
+        about = small_columns(node_table, id, found)
+        ids = node_ids(columns.ids(about[id]), places[1])
         parts = node_parts(about, found, places[1], notes)
         labels = parts.pop("labels")
         if features is None and numbers:
-            kinds: dict[str, Any] = {"text": columns.text, "categorical": columns.categorical}
-            kinds["standardise"] = standardise
             try:
-                written["x"], kept = write_numbers(node_table, numbers, folder, scratch, notes, **kinds)
+                written["x"], kept = write_numbers(
+                    node_table, numbers, folder, scratch, notes, columns, standardise
+                )
             except NotNumbers:
                 (folder / "x.npy").unlink(missing_ok=True)
                 if Path(nodes).stat().st_size > max_bytes:
                     raise
-                table = read_table(nodes, delimiter=delimiter, max_bytes=max_bytes).select(numbers)
-                made, kept = features_of(table, places[1], notes, **kinds)
+                table = read_table(nodes, **form, header=header, max_bytes=max_bytes).select(numbers)
+                made, kept, _ = features_of(table, places[1], notes, columns, standardise=standardise)
                 x = None if made is None else pack_features(made, "auto")
             parts["feature_names"] = kept
     tell(f"{len(ids)} nodes with {len(parts.get('feature_names', ()))} features; reading {edges}")
     read = [*ends, *([] if columns.weight is None else [columns.weight])]
-    rows = edge_rows(edge_table.read(read, PIECE), ends, columns.weight, ids, places, drop_unknown, notes)
+    matched = Matching(columns, ends, ids, places, drop_unknown, about)
+    rows = matched.edge_rows(edge_table.read(read, PIECE), notes)
     csr = write_csr(rows, len(ids), folder, columns.weight is not None)
     written |= csr.arrays
     maps = {array: Mapped(folder / f"{array}.npy") for array in written}
@@ -163,7 +169,7 @@ def _read_in_pieces(
     return graph.with_features(features, seed)
 
 
-def _small_columns(table: Pieces, id: str, found: Columns) -> pl.DataFrame:
+def small_columns(table: Pieces, id: str, found: Columns) -> pl.DataFrame:
     """All of a node table but its features."""
     roles = [role for role in (id, found.label, found.time, found.split) if role is not None]
     # Few different values: as categories they take a quarter of the room.
@@ -201,15 +207,11 @@ def write_numbers(
     folder: Path,
     scratch: Path,
     notes: list[str],
-    *,
-    text: Sequence[str],
-    categorical: Sequence[str],
+    columns: Columns,
     standardise: bool,
 ) -> tuple[Described, list[str]]:
     """x.npy from columns of numbers, and their names: scaled as `features_of` does, but from float32."""
-    other = next((name for name in names if name in text or name in categorical), None)
-    if other is not None:
-        raise _not_numbers(table.place, f"column {other!r}")
+    names = _plain_numbers(table, names, notes, columns, standardise)
     moments = Moments(len(names))
 
     def read() -> Iterator[Array]:
@@ -224,7 +226,8 @@ def write_numbers(
     write_array(scratch, "raw", np.float32, read(), len(names))
     keep = moments.low != moments.high
     if not keep.all():
-        notes.append(f"dropped {count(int((~keep).sum()), 'constant column')}")
+        constant = [repr(name) for name, varies in zip(names, keep, strict=True) if not varies]
+        notes.append(f"left out as constant: {listed(constant)}")
     if moments.nonzero < SPARSE_BELOW * moments.rows * len(keep):
         shift, scale = np.zeros(len(keep)), np.maximum(np.abs(moments.low), np.abs(moments.high))
         notes.append(f"scaled {count(int(keep.sum()), 'mostly empty numeric column')} to at most 1")
@@ -245,6 +248,23 @@ def write_numbers(
 
     kept = [name for name, varies in zip(names, keep, strict=True) if varies]
     return write_array(folder, "x", np.float32, scaled(), len(kept)), kept
+
+
+def _plain_numbers(
+    table: Pieces, names: list[str], notes: list[str], columns: Columns, standardise: bool
+) -> list[str]:
+    """The columns that are numbers in their plain form, by the first rows; identifiers and splits go."""
+    sample = next(table.read(names, max(1024, CELLS // len(names))))
+    found = Features(Place(table.place), columns, standardise, None)
+    for column in sample.iter_columns():
+        kind = found.kind(columns.cells(column))
+        plain = kind.name == "number" and not kind.why and kind.read is not None
+        if not plain and kind.name != "left out":
+            raise _not_numbers(table.place, f"column {column.name!r}")
+        if not plain:
+            found.add(column)
+    found.matrix(notes)
+    return [name for name in names if name not in found.about]
 
 
 def _numbers(piece: pl.DataFrame, place: str, before: int) -> Array:

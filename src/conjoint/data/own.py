@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from ..errors import InputError
+from ..errors import Faults, InputError, argument
 from ..graph.graph import Graph
 from ..graph.sparse import SparseChoice, is_sparse
-from .columns import whole_if_all_are
-from .from_tables import Columns, graph_from_tables, name_columns
+from .columns import Place, whole_if_all_are
+from .from_tables import READING, Columns, graph_from_tables, name_columns
 from .graphml import read_graphml
 from .npz import read_npz_graph
 from .read_table import MAX_BYTES, read_table
@@ -39,16 +39,21 @@ def read_graph(
     split: str | None = None,
     text: str | Sequence[str] = (),
     categorical: str | Sequence[str] = (),
+    numeric: str | Sequence[str] = (),
     ignore: str | Sequence[str] = (),
+    missing: str | Sequence[str] | None = None,
+    as_classes: bool = False,
     features: str | None = None,
     sparse: SparseChoice = "auto",
     standardise: bool = True,
     drop_unknown: bool = False,
     delimiter: str | None = None,
     header: bool | None = None,
+    encoding: str | None = None,
     name: str | None = None,
     seed: int = 0,
     max_bytes: int = MAX_BYTES,
+    reading: int = READING,
 ) -> Graph:
     """A graph from the user's files, checked, in the same form as :func:`conjoint.data.load` gives.
 
@@ -60,44 +65,64 @@ def read_graph(
             node_id or node, else the first; the ends of an edge source/target, src/dst or from/to, else the
             first two; the label is else a column called label. Weights are used only when named. An empty
             label means unlabelled. ``split`` holds train, val, test or nothing.
-        text, categorical, ignore: columns to read as words (TF-IDF), as categories (one-hot), or not at all.
-            The others are numbers (standardised) or, if they have few different values, categories.
+        text, categorical, numeric, ignore: columns to read as words (TF-IDF), as categories (one-hot), as
+            numbers, or not at all. What the others are, their cells tell: numbers, dates, yes and no,
+            categories, text, identifiers, which are left out. ``Graph.columns`` says what each was taken for.
+        missing: cells that mean that nothing is known; by default an empty one, NA, N/A, NaN, null, ?, -, ...
+        as_classes: take every value of the label as a class, though it looks like a quantity or a name.
         features: structural features by name (``spectral:128``) in place of the columns.
         standardise: False keeps numeric columns as they are.
         drop_unknown: leave out edges whose ends are not in ``nodes``, instead of refusing them.
-        delimiter, header: None finds the delimiter, and takes an edge table whose first line is all numbers
-            as one without a header.
+        delimiter, header, encoding: None finds the delimiter, takes a table whose first line is all numbers
+            as one without a header, and reads UTF-8, or UTF-16 that says so. ``header`` is of the edges.
+        reading: the rules for what columns mean; 1 is how runs were read that name none.
     """
+    given = {key: value for key, value in locals().items() if key not in ("sparse", "seed")}
+    return read_own(**given).with_features(features, seed, sparse)
+
+
+def read_own(
+    edges: File,
+    nodes: File | None = None,
+    *,
+    features: str | None = None,
+    standardise: bool = True,
+    drop_unknown: bool = False,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    encoding: str | None = None,
+    name: str | None = None,
+    max_bytes: int = MAX_BYTES,
+    **named: Any,
+) -> Graph:
+    """What :func:`read_graph` gives, but for features that are made from the edges."""
     file = Path(edges)
     title = name or file.name.partition(".")[0]
-    columns = name_columns(
-        id=id,
-        source=source,
-        target=target,
-        weight=weight,
-        label=label,
-        time=time,
-        split=split,
-        text=text,
-        categorical=categorical,
-        ignore=ignore,
-    )
+    columns = name_columns(**named)
     kind = kind_of(file)
     if kind in WHOLE_GRAPH and nodes is not None:
-        raise InputError(f"{file} holds the whole graph; leave nodes= out")
+        raise InputError(f"{file} holds the whole graph; leave out {argument('nodes', nodes)}")
     if kind == "npz":
-        return read_npz_graph(file, title, max_bytes).with_features(features, seed, sparse)
-    node_table: pl.DataFrame | None
+        return read_npz_graph(file, title, max_bytes)
+    notes: list[str] = []
+    node_table: pl.DataFrame | None = None
     if kind == "graphml":
         edge_table, node_table = read_graphml(file, max_bytes)
-        places = (f"{file} (edges)", f"{file} (nodes)")
+        places = Place(f"{file} (edges)"), Place(f"{file} (nodes)")
     else:
-        edge_table = read_table(file, delimiter=delimiter, header=header, max_bytes=max_bytes)
-        node_table = None if nodes is None else read_table(nodes, delimiter=delimiter, max_bytes=max_bytes)
-        places = (str(file), str(nodes))
+        faults, tables = Faults(), list[pl.DataFrame]()
+        form: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "max_bytes": max_bytes}
+        for table, head in ((file, header), (nodes, True if columns.reading == 1 else None)):
+            with faults.noted():
+                if table is not None:
+                    tables.append(read_table(table, **form, header=head, notes=notes))
+        faults.raise_any()
+        edge_table, *rest = tables
+        node_table = rest[0] if rest else None
+        places = Place(str(file)), Place(str(nodes))
     # Numbers take half the room of text; the table is let go before the edges are sorted.
     edge_table = edge_table.select(whole_if_all_are(column) for column in edge_table.iter_columns())
-    made = graph_from_tables(
+    return graph_from_tables(
         edge_table,
         node_table,
         columns,
@@ -106,8 +131,8 @@ def read_graph(
         use_columns=features is None,
         standardise=standardise,
         drop_unknown=drop_unknown,
+        notes=notes,
     )
-    return made.with_features(features, seed, sparse)
 
 
 def read_grown(
@@ -125,7 +150,9 @@ def read_grown(
             f"{nodes}: new nodes can join a graph that was read from an edge table and a node table with "
             "features; train on the grown graph instead"
         )
-    form: dict[str, Any] = {"delimiter": given.get("delimiter"), "max_bytes": max_bytes}
+    form: dict[str, Any] = {key: given.get(key) for key in ("delimiter", "encoding")} | {
+        "max_bytes": max_bytes
+    }
     header = {"header": given["header"]} if "header" in given else {}
     known_edges, new_edges = (read_table(file, **form, **header) for file in (given["edges"], edges))
     known_nodes, new_nodes = (read_table(file, **form) for file in (given["nodes"], nodes))
@@ -142,7 +169,10 @@ def read_grown(
         joined_edges.select(whole_if_all_are(column) for column in joined_edges.iter_columns()),
         joined_nodes,
         replace(columns, time=None, split=None, ignore=(*columns.ignore, *served)),
-        places=(f"{given['edges']} with {edges}", f"{given['nodes']} with {nodes}"),
+        places=(
+            Place(str(given["edges"]), known_edges.height, str(edges)),
+            Place(str(given["nodes"]), known_nodes.height, str(nodes)),
+        ),
         name=before.name,
         standardise=given.get("standardise", True),
         drop_unknown=given.get("drop_unknown", False),

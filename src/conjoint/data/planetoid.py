@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from ..benchmark_files import PLANETOID_PARTS
 from ..errors import InputError
 from ..graph.graph import Graph, build_graph
-
-PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 
 # SHA-256 of the files at github.com/kimiyoung/planetoid (data/).
 KNOWN = {
@@ -60,13 +59,9 @@ CLASS_NAMES = {
 }
 
 
-def file_names(name: str) -> list[str]:
-    return [f"ind.{name}.{part}" for part in PARTS]
-
-
 def read_planetoid(folder: Path, name: str) -> Graph:
     """The graph ``name`` (cora, citeseer, pubmed) from Planetoid's eight files, with its public split."""
-    parts = {part: _known_bytes(folder / f"ind.{name}.{part}") for part in PARTS}
+    parts = {part: _known_bytes(folder / f"ind.{name}.{part}") for part in PLANETOID_PARTS}
     arrays = {part: _unpickle(raw) for part, raw in parts.items() if part != "test.index"}
     test = np.array(parts["test.index"].split(), dtype=np.int64)
     known = arrays["allx"].shape[0]

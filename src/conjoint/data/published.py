@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 import scipy.sparse as sp
 
+from ..benchmark_files import RELEASE_FILES
 from ..errors import InputError
 from ..graph.graph import Graph, build_graph
 from ..graph.splits import CORA_RELEASED
@@ -43,8 +44,6 @@ ARXIV_CODES = (
 
 # The release numbers Cora's subjects by letter; CiteSeer and PubMed as Planetoid does.
 RELEASE_CLASSES = {**CLASS_NAMES, "cora": sorted(CLASS_NAMES["cora"])}
-
-RELEASE_FILES = {"cora": "cora.npz", "citeseer": "cite.npz", "pubmed": "pubmed.npz"}
 
 
 def read_coauthor(folder: Path) -> Graph:

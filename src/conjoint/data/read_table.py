@@ -17,7 +17,8 @@ from typing import IO, Any
 
 import polars as pl
 
-from ..errors import InputError
+from ..errors import InputError, argument
+from ..text import count
 from .parquet_size import unpacked_bytes
 
 # A file of more bytes than this, packed or unpacked, is not read whole. Enough for 100 million edges; far
@@ -29,19 +30,20 @@ MAX_RATIO = 500
 ALWAYS_FINE = 64 * 2**20
 HEAD_BYTES = 1 << 20  # that tell the form of a table read in pieces
 GZIP = b"\x1f\x8b"
+DUPLICATED = "_duplicated_"  # polars calls the second column of a name so
+# What begins a file of text that says how it is encoded.
+MARKS = {b"\xff\xfe\x00\x00": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 PARQUET = (".parquet", ".pq")
 DELIMITERS = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar", " ": "space"}
 BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
 # First bytes of files that are no text, whatever their name says.
 _MAGIC = {
-    b"PK\x03\x04": "a zip archive",
+    b"PK\x03\x04": "a zip archive or a workbook (save the sheet as CSV)",
     b"PAR1": "a Parquet file (name it .parquet)",
     b"\x89HDF": "an HDF5 file",
     b"\x93NUMPY": "a NumPy file",
     b"\x80": "a pickle, which can run code and is never opened",
-    b"\xff\xfe": "UTF-16 text (save it as UTF-8)",
-    b"\xfe\xff": "UTF-16 text (save it as UTF-8)",
     GZIP: "gzipped twice",
 }
 
@@ -98,27 +100,66 @@ def read_table(
     *,
     delimiter: str | None = None,
     header: bool | None = True,
+    encoding: str | None = None,
     max_bytes: int = MAX_BYTES,
+    notes: list[str] | None = None,
 ) -> pl.DataFrame:
-    """A table of text columns. ``header=None``: there is one unless the first line is all numbers."""
-    file = Path(path)
+    """A table of text columns. ``header=None``: there is one unless the first line is all numbers.
+
+    What was assumed of the file goes into ``notes``.
+    """
+    file, notes = Path(path), [] if notes is None else notes
     if file.suffix.lower() in PARQUET:
-        return _read_parquet(file, max_bytes)
-    raw = _text(read_bytes(file, max_bytes), file)
+        return _tidied(_read_parquet(file, max_bytes), file, notes)
+    raw = _text(read_bytes(file, max_bytes), file, encoding, notes)
     form, width = _form(raw, file, delimiter, header)
     _refuse_blow_up(width, raw, file)
+    separator = form["separator"]
     try:
         frame = pl.read_csv(raw, **form)
     except BROKEN as error:
-        separator = form["separator"]
-        raise InputError(
-            f"{file} is not a {DELIMITERS.get(separator, separator)}-separated table: "
-            f"{_where(raw, separator, error)}"
-        ) from None
-    _refuse_narrow(frame.columns, file, form["separator"])
+        if not _ends_with(raw, separator):
+            raise InputError(
+                f"{file} is not a {DELIMITERS.get(separator, separator)}-separated table: "
+                f"{_where(raw, separator, error)}"
+            ) from None
+        frame = pl.read_csv(raw, **form, truncate_ragged_lines=True)
+        notes.append(f"{file}: rows end in a {DELIMITERS.get(separator, separator)} too many, left out")
+    _refuse_narrow(frame.columns, file, separator)
     if frame.height == 0:
-        raise InputError(f"{file} has a header but no rows")
-    return frame.rename(_stripped(frame.columns))
+        raise InputError(f"{file} has a header but no rows; add some")
+    if header is None and not form["has_header"]:
+        notes.append(f"{file}: the first line is all numbers, so it is read as data and not as a header")
+    return _tidied(frame.rename(_stripped(frame.columns)), file, notes)
+
+
+def _tidied(frame: pl.DataFrame, file: Path, notes: list[str]) -> pl.DataFrame:
+    """Without empty rows and nameless empty columns; names that stand twice are told."""
+    twice = [name for name in frame.columns if DUPLICATED in name]
+    if twice:
+        shown = ", ".join(repr(name.partition(DUPLICATED)[0]) for name in twice[:3])
+        notes.append(
+            f"{file}: {shown} stands more than once in the header; later ones are called {twice[0]!r}"
+        )
+    nameless = [name for name in frame.columns if name.partition(DUPLICATED)[0] == ""]
+    blank = [name for name in nameless if frame[name].null_count() == frame.height]
+    if blank and frame.width - len(blank) >= 2:
+        notes.append(f"{file}: left out {count(len(blank), 'column')} without a name or a value")
+        frame = frame.drop(blank)
+    if frame[:, 0].null_count():
+        full = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+        if 0 < full.height < frame.height:
+            empty = count(frame.height - full.height, "empty row")
+            notes.append(f"{file}: left out {empty}; rows are counted without them")
+            frame = full
+    return frame
+
+
+def _ends_with(raw: bytes, separator: str) -> bool:
+    """Whether every line but the first ends with the separator, as some programs write it."""
+    _, *lines = raw.replace(b"\r", b"").split(b"\n")
+    full = [line for line in lines if line]
+    return bool(full) and all(line.endswith(separator.encode()) for line in full)
 
 
 def _form(raw: bytes, file: Path, delimiter: str | None, header: bool | None) -> tuple[dict[str, Any], int]:
@@ -127,7 +168,9 @@ def _form(raw: bytes, file: Path, delimiter: str | None, header: bool | None) ->
     first = _first_line(raw, comment)
     separator = delimiter or _sniff(first, file)
     if len(separator.encode()) != 1:
-        raise InputError(f"delimiter={separator!r} must be one character, such as ',' or '\\t'")
+        raise InputError(
+            f"{argument('delimiter', repr(separator))} must be one character, such as ',' or '\\t'"
+        )
     cells = first.split(separator)
     if header is None:
         header = not all(_is_number(cell) for cell in cells)
@@ -158,6 +201,7 @@ def open_table(
     *,
     delimiter: str | None = None,
     header: bool | None = True,
+    encoding: str | None = None,
 ) -> Pieces:
     """What `read_table` would give, to be read in pieces. A gzipped table is unpacked into `scratch`."""
     file = plain = Path(path)
@@ -169,7 +213,10 @@ def open_table(
             with tempfile.NamedTemporaryFile(dir=scratch, delete=False) as out:
                 _unzip(file, out, max(ALWAYS_FINE, MAX_RATIO * size))
             plain = Path(out.name)
-        form, _ = _form(_text(_head(plain), file), file, delimiter, header)
+        marked = next((name for mark, name in MARKS.items() if _head(plain).startswith(mark)), None)
+        if encoding or marked:
+            plain = _in_utf8(plain, file, encoding or str(marked), scratch)
+        form, _ = _form(_text(_head(plain), file, None, []), file, delimiter, header)
     try:
         table = pl.scan_csv(plain, **form) if form else pl.scan_parquet(plain, glob=False)
         schema = table.collect_schema()
@@ -189,7 +236,8 @@ def _head(file: Path) -> bytes:
 def _refuse_narrow(columns: list[str], file: Path, separator: str) -> None:
     if len(columns) < 2:
         named = DELIMITERS.get(separator, repr(separator))
-        raise InputError(f"{file} has one column only when split at each {named}; name the right delimiter")
+        said = f"{file} has one column only when split at each {named}"
+        raise InputError(f"{said}; name the right one with {argument('delimiter')}")
 
 
 def _refuse_nested(schema: pl.Schema, file: Path) -> None:
@@ -246,13 +294,58 @@ def _without_panics() -> Iterator[None]:
         os.close(kept)
 
 
-def _text(raw: bytes, file: Path) -> bytes:
+def _text(raw: bytes, file: Path, encoding: str | None, notes: list[str]) -> bytes:
+    """The text in UTF-8, with line feeds."""
+    marked = next((name for mark, name in MARKS.items() if raw.startswith(mark)), None)
+    if encoding or marked:
+        raw = _decoded(raw, encoding or str(marked), file).encode()
+        notes.append(f"{file} read as {encoding or marked}")
     for magic, what in _MAGIC.items():
         if raw.startswith(magic):
             raise InputError(f"{file} is {what}, not a table of text")
     if b"\x00" in raw:
         raise InputError(f"{file} holds zero bytes, so it is no text; save it as UTF-8 CSV")
+    if len(raw) < HEAD_BYTES or not raw.isascii():  # a head may end within a letter
+        try:
+            raw.decode("utf-8")
+        except UnicodeDecodeError as bad:
+            if bad.reason != "unexpected end of data" or len(raw) != HEAD_BYTES:
+                raise _not_utf8(raw, bad.start, file) from None
+    if b"\r" in raw and b"\n" not in raw:
+        raw = raw.replace(b"\r", b"\n")  # as old spreadsheets end lines
     return raw.removeprefix(b"\xef\xbb\xbf")
+
+
+def _decoded(raw: bytes, encoding: str, file: Path) -> str:
+    try:
+        return raw.decode(encoding).removeprefix("\ufeff")
+    except (LookupError, UnicodeError) as error:
+        said = argument("encoding", encoding)
+        raise InputError(f"{said}: {file} cannot be read so ({error}); try utf-8, cp1252 or utf-16") from None
+
+
+def _not_utf8(raw: bytes, at: int, file: Path) -> InputError:
+    line = raw.count(b"\n", 0, at) + 1
+    shown = raw[max(0, at - 12) : at + 12].decode("cp1252", "replace").replace("\n", " ")
+    return InputError(
+        f"{file} line {line} is not UTF-8; if {shown!r} is what it should say, give "
+        f"{argument('encoding', 'cp1252')}, else the encoding that it was saved in"
+    )
+
+
+def _in_utf8(plain: Path, file: Path, encoding: str, scratch: Path) -> Path:
+    """A copy of a large file in UTF-8."""
+    try:
+        with (
+            open(plain, encoding=encoding, newline="") as text,
+            tempfile.NamedTemporaryFile("w", dir=scratch, delete=False, encoding="utf-8", newline="") as out,
+        ):
+            while piece := text.read(HEAD_BYTES):
+                out.write(piece)
+    except (LookupError, UnicodeError) as error:
+        said = argument("encoding", encoding)
+        raise InputError(f"{said}: {file} cannot be read so ({error}); try utf-8, cp1252 or utf-16") from None
+    return Path(out.name)
 
 
 def _refuse_blow_up(width: int, raw: bytes, file: Path) -> None:
@@ -290,20 +383,17 @@ def _is_number(cell: str) -> bool:
 
 
 def _where(raw: bytes, separator: str, error: BaseException) -> str:
-    """Name the line at fault: the library's message often lacks it."""
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError as bad:
-        return f"line {raw.count(bytes([10]), 0, bad.start) + 1} is not UTF-8"
-    mark, width = separator.encode(), None
+    """Name the lines at fault: the library's message often lacks them."""
+    mark, width, bad = separator.encode(), None, list[str]()
     for number, line in enumerate(raw.split(b"\n"), 1):
         if not line.strip() or line.startswith(b"#") or b'"' in line:
             continue
         cells = line.count(mark) + 1
         width = width or cells
         if cells != width:
-            return f"line {number} has {cells} cells, earlier ones {width}"
-    return _first(error)
+            bad.append(f"line {number} has {cells} cells")
+    more = f" (and {len(bad) - 3} lines more)" if len(bad) > 3 else ""
+    return f"{', '.join(bad[:3])}{more}, earlier ones {width}; mend them" if bad else _first(error)
 
 
 def _first(error: BaseException) -> str:

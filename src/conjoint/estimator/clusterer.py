@@ -39,8 +39,8 @@ class CATClusterer(ClusterMixin, GraphEstimator):
         labels_: the group of every node: a class of `y`, or numbers from 0 without labels. A cluster that the
             network leaves empty is dropped, so there may be fewer than `n_clusters`.
         classes_: the groups there are.
-        embedding_, attention_, network_, model_, choice_, history_, n_iter_, n_features_in_,
-            feature_names_in_: as in `CATClassifier`.
+        embedding_, attention_, network_, model_, choice_, history_, n_iter_: as in `CATClassifier`.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
     """
 
     n_clusters: int = 8

@@ -1,20 +1,20 @@
-"""Pictures of attention: the mix that was learnt, how even the weights are, and one node's neighbours."""
+"""Pictures of attention and of one prediction: the learnt mix, how even weights are, what moved a node."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..nn.attention import ConjointAttention
-from .explain import Explanation, LayerView
-from .plots import FEATURE, GREY, PARTS, STRUCTURAL, label, look, new_figure, tidy
+from .explain import Effect, Why
+from .plots import COLOURS, FEATURE, GREY, PARTS, STRUCTURAL, label, look, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_NEIGHBOURS = 18
+MOST_NEIGHBOURS, MOST_BARS = 18, 8
 NUMBER_OF_BINS = 51  # odd
 TICKS = (0.001, 0.01, 0.1, 0.25, 0.5, 0.8, 1, 1.25, 2, 4, 10, 100, 1000)
 
@@ -86,64 +86,99 @@ def _relative(layer: ConjointAttention) -> dict[str, npt.NDArray[np.float64]]:
     return {name: (table * degree[:, None])[degree > 1].ravel() for name, table in tables.items()}
 
 
-def ego_network(
-    found: Explanation, layer: int, names: Sequence[str], classes: Sequence[int], class_names: Sequence[str]
+def why_figure(
+    found: Why, name_of: Callable[[int], str], class_of: Callable[[int], int], class_names: Sequence[str]
 ) -> "Figure":
-    """Left: the neighbours around the node, lines as wide as their conjoint weight. Right: the weights.
+    """The node among those that move its prediction; what removing each thing changes; the attention.
 
-    `names` and `classes` belong to `found.neighbours`; class -1 is drawn in grey.
+    Lines are as wide as the change, blue where the edge speaks for the prediction. Class -1 is grey.
     """
-    view, shown = found.layers[layer], min(len(found.neighbours), MOST_NEIGHBOURS)
-    own = next((k for k, row in enumerate(found.neighbours) if row == found.node), None)
-    figure = new_figure(10, 4.8 + 0.12 * max(0, shown - 8))
-    left, right = figure.subplots(1, 2, width_ratios=(1, 1.1))
-    _circle(left, view, [k for k in range(shown) if k != own], names, classes)
-    _dot(left, 0, 0, -1 if own is None else classes[own], 420)
-    labels = [f"{label(name, 18)} (itself)" if k == own else label(name) for k, name in enumerate(names)]
-    _bars(right, view, shown, labels)
-    hidden = len(found.neighbours) - shown
-    more = f" ({hidden} weaker neighbours not shown)" if hidden else ""
-    node = found.node if own is None else names[own]
-    tidy(left, f"Whom {label(node)} listens to, layer {layer + 1}{more}")
-    for kind in sorted(set(classes[:shown])):  # points that are only there for the legend
+    near, paths = found.neighbours[:MOST_NEIGHBOURS], found.paths[: MOST_NEIGHBOURS // 2]
+    bars = [
+        *((f"{label(name_of(one.nodes[0]))}", one.change) for one in near[:MOST_BARS]),
+        *((" – ".join(label(name_of(k), 12) for k in one.nodes), one.change) for one in paths[:MOST_BARS]),
+        *((label(f"{one.feature} = {one.value:.3g}"), one.change) for one in found.features[:MOST_BARS]),
+    ]
+    figure = new_figure(14 if found.attention else 10, 4.6 + 0.14 * max(0, len(bars) - 14))
+    panels = figure.subplots(1, 3 if found.attention else 2)
+    _circle(panels[0], found, near, paths, name_of, class_of)
+    predicted = label(class_names[found.predicted])
+    tidy(panels[0], f"{label(name_of(found.node))}: {predicted}, {found.probability:.2f}")
+    shown = sorted({class_of(k) for one in (*near, *paths) for k in one.nodes} | {class_of(found.node)})
+    for kind in shown:  # points that are only there for the legend
         name = label(class_names[kind]) if kind >= 0 else "unlabelled"
         colour, marker = look(kind)
-        left.plot([], [], color=colour, marker=marker, ls="", ms=6, label=name)
-    for axes, corner in ((left, "left"), (right, "right")):
+        panels[0].plot([], [], color=colour, marker=marker, ls="", ms=6, label=name)
+    heights = np.arange(len(bars))
+    panels[1].barh(heights, [change for _, change in bars], color=[_side(change) for _, change in bars])
+    panels[1].set_yticks(heights, [name for name, _ in bars])
+    panels[1].invert_yaxis()
+    panels[1].axvline(0, color=GREY, lw=0.9)
+    tidy(panels[1], "Without this neighbour, edge or feature", f"change in the probability of {predicted}")
+    if found.attention:
+        _attention_bars(panels[2], found, name_of)
+    for axes, corner in ((panels[0], "left"), (panels[-1], "right")):
         handles, words = axes.get_legend_handles_labels()
-        place: dict[str, Any] = {"loc": f"outside lower {corner}", "ncols": min(len(handles), 4)}
-        figure.legend(handles, words, **place, fontsize=8, frameon=False)
+        place: dict[str, Any] = {"loc": f"outside lower {corner}", "ncols": max(1, min(len(handles), 4))}
+        if handles:
+            figure.legend(handles, words, **place, fontsize=8, frameon=False)
     return figure
 
 
+def _side(change: float) -> str:
+    """Blue: it speaks for the prediction, which is less likely without it."""
+    return FEATURE if change < 0 else COLOURS[3]
+
+
 def _circle(
-    axes: "Axes", view: LayerView, others: list[int], names: Sequence[str], classes: Sequence[int]
+    axes: "Axes",
+    found: Why,
+    near: Sequence[Effect],
+    paths: Sequence[Effect],
+    name_of: Callable[[int], str],
+    class_of: Callable[[int], int],
 ) -> None:
-    weights = view.means()["conjoint"]
-    strongest = max((float(weights[k]) for k in others), default=0.0) or 1.0
-    angles = np.pi / 2 - 2 * np.pi * np.arange(len(others)) / max(len(others), 1)
-    for k, angle in zip(others, angles, strict=True):
-        x, y = np.cos(angle), np.sin(angle)
-        axes.plot([0, x], [0, y], color=GREY, lw=0.4 + 7 * weights[k] / strongest, alpha=0.6, zorder=1)
-        _dot(axes, x, y, classes[k], 150)
-        side = "center" if abs(x) < 0.25 else "left" if x > 0 else "right"
-        axes.text(1.14 * x, 1.14 * y, label(names[k], 14), fontsize=7, ha=side, va="center")
-    axes.set(xlim=(-1.75, 1.75), ylim=(-1.3, 1.3), aspect="equal", xticks=[], yticks=[])
+    """Neighbours on a circle around the node, what lies behind them further out."""
+    strongest = max((abs(one.change) for one in (*near, *paths)), default=0.0) or 1.0
+    angle = {one.nodes[0]: np.pi / 2 - 2 * np.pi * k / max(len(near), 1) for k, one in enumerate(near)}
+    places = {found.node: (0.0, 0.0)}
+    places |= {node: (np.cos(turn), np.sin(turn)) for node, turn in angle.items()}
+    fan = dict.fromkeys(angle, 0)
+    for one in sorted(paths, key=lambda path: len(path.nodes)):
+        first, end = one.nodes[0], one.nodes[-1]
+        if first in angle and end not in places:
+            fan[first] += 1
+            turn = angle[first] + 0.22 * (fan[first] // 2) * (-1) ** fan[first]
+            far = 1.0 + 0.55 * (len(one.nodes) - 1)
+            places[end] = (far * np.cos(turn), far * np.sin(turn))
+    for one in (*near, *paths):
+        ends = (found.node, *one.nodes)[-2:]
+        if all(end in places for end in ends):
+            (x0, y0), (x1, y1) = (places[end] for end in ends)
+            width = 0.4 + 6 * abs(one.change) / strongest
+            axes.plot([x0, x1], [y0, y1], color=_side(one.change), lw=width, alpha=0.6, zorder=1)
+    for node, (x, y) in places.items():
+        colour, marker = look(class_of(node))
+        size = 420 if node == found.node else 150 if node in angle else 70
+        axes.scatter([x], [y], s=size, color=colour, marker=marker, edgecolor="white", lw=1, zorder=3)
+        if node in angle:
+            side = "center" if abs(x) < 0.25 else "left" if x > 0 else "right"
+            axes.text(1.14 * x, 1.14 * y, label(name_of(node), 14), fontsize=7, ha=side, va="center")
+    axes.set(xlim=(-2.4, 2.4), ylim=(-2.2, 2.2), aspect="equal", xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
 
 
-def _dot(axes: "Axes", x: float, y: float, kind: int, size: int) -> None:
-    colour, marker = look(kind)
-    axes.scatter([x], [y], s=size, color=colour, marker=marker, edgecolor="white", lw=1, zorder=3)
-
-
-def _bars(axes: "Axes", view: LayerView, shown: int, names: list[str]) -> None:
-    parts = view.means()
-    height = 0.8 / len(parts)
-    for offset, (part, weights) in enumerate(parts.items()):
-        places = np.arange(shown) + (offset - (len(parts) - 1) / 2) * height
+def _attention_bars(axes: "Axes", found: Why, name_of: Callable[[int], str]) -> None:
+    shown = min(len(found.listens_to), MOST_NEIGHBOURS)
+    height = 0.8 / len(found.attention)
+    for offset, (part, weights) in enumerate(found.attention.items()):
+        places = np.arange(shown) + (offset - (len(found.attention) - 1) / 2) * height
         axes.barh(places, weights[:shown], height=height, color=PARTS[part], label=part)
-    axes.set_yticks(range(shown), names[:shown])
+    nodes = found.listens_to[:shown]
+    names = [f"{label(name_of(k), 18)} (itself)" if k == found.node else label(name_of(k)) for k in nodes]
+    axes.set_yticks(range(shown), names)
     axes.invert_yaxis()
-    axes.axvline(1 / len(names), color=GREY, lw=0.9, ls=":", label="even share")
-    tidy(axes, "Attention weights, mean over heads", "weight")
+    axes.axvline(1 / len(found.listens_to), color=GREY, lw=0.9, ls=":", label="even share")
+    hidden = len(found.listens_to) - shown
+    more = f" ({hidden} weaker ones not shown)" if hidden else ""
+    tidy(axes, f"Attention, mean over heads and layers{more}", "weight")

@@ -109,6 +109,11 @@ def experiment_names() -> list[str]:
     return list(_section("experiments"))
 
 
+def grids() -> list[tuple[str, list[str]]]:
+    """The title of each grid, and the names of its experiments."""
+    return [(grid["title"], list(grid["experiments"])) for grid in map(read_toml, _grids())]
+
+
 def published(table: str, model: str, dataset: str) -> tuple[float, float] | None:
     """Mean and deviation as the paper prints them, or None where it prints none."""
     numbers = read_toml(PAPER)["published"][table]
@@ -122,10 +127,13 @@ def models_in(named: str | list[str]) -> list[str]:
     return _section("groups")[named] if isinstance(named, str) else named
 
 
+def _grids() -> tuple[Path, ...]:
+    return (PAPER, *extension().grids)
+
+
 def _section(name: str) -> dict[str, Any]:
     """A section of all grids together."""
-    grids = (PAPER, *extension().grids)
-    return {key: value for grid in grids for key, value in read_toml(grid).get(name, {}).items()}
+    return {key: value for grid in _grids() for key, value in read_toml(grid).get(name, {}).items()}
 
 
 def _about(name: str) -> dict[str, Any]:
@@ -140,7 +148,8 @@ def _expand(cell: Mapping[str, Any], axis: Axis | None, keep: Mapping[str, Any])
     """Data sets outermost and seeds before models, so that each further pass makes every cell firmer."""
     models = [name for name in models_in(cell["models"]) if name in keep.get("models", [name])]
     datasets = [name for name in cell["datasets"] if name in keep.get("datasets", [name])]
-    seeds = range(min(cell["seeds"], keep.get("seeds", cell["seeds"])))
+    first = cell.get("first_seed", 0)
+    seeds = range(first, first + min(cell["seeds"], keep.get("seeds", cell["seeds"])))
     levels = [{}] if axis is None else [axis.parts(level) for level in cell["levels"]]
     always = read_toml(PAPER)["defaults"]["train"]
     for dataset, seed, model, level in product(datasets, seeds, models, levels):

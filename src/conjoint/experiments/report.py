@@ -1,68 +1,41 @@
-"""The report, made from rows alone: one HTML file that needs nothing else, or the tables as Markdown.
+"""The report, made from rows alone: one HTML file that needs nothing else.
 
-In HTML every word and number from outside is escaped, and nothing in it reaches the network.
+Every word and number from outside is escaped, and nothing in it reaches the network.
 """
 
 import base64
-import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
 from typing import Any
 
-import matplotlib
-
 from ..errors import InputError
-from ..evaluation.plots import picture
+from ..evaluation.run_report import PAGE as RUN_PAGE
+from ..evaluation.run_report import json_in_script, policy_for
 from ..storage import read_text, storage_errors, write_atomically
 from .extension import REMEDY, extension
-from .figures import figure_of
 from .grid import experiment, experiment_names
+from .markdown import figure_svg
 from .rows import Row
 from .tables import Cell, Table, tables_of
 
 PAGE = Path(__file__).with_name("page")
+STYLE = RUN_PAGE / "style.css"  # shared with the report of a run
 PORTRAIT_LIMIT = 64 * 1024**2  # bytes
 PORTRAIT_WORDS = ("classes", "ids")
 PORTRAIT_NUMBERS = ("labels", "predicted", "part", "points", "heard", "speakers", "structural", "layers")
 
 
-def markdown_page(rows: Sequence[Row]) -> str:
-    """Every table of every experiment: docs/results.md is this, and nothing typed by hand."""
-    parts = [(PAGE / "head.md").read_text(encoding="utf-8")]
-    for name in experiment_names():
-        parts.append(f"## {name}\n")
-        parts += [f"### {table.title}\n\n{markdown(table)}" for table in tables_of(name, rows)]
-    return "\n".join(parts)
-
-
-def markdown(table: Table) -> str:
-    def line(cells: Iterable[str]) -> str:
-        return "| " + " | ".join(cells) + " |\n"
-
-    def text(cell: Cell) -> str:
-        plain = cell.text.replace("|", "\\|")
-        return f"**{plain}**" if cell.verdict in ("better", "worse") else plain
-
-    rule = line("---" for _ in table.headers)
-    return line(table.headers) + rule + "".join(line(map(text, row)) for row in table.rows)
-
-
 def build_report(rows: Sequence[Row], portrait: Mapping[str, Any] | None = None) -> str:
     """The page as text. `portrait` (see `kept_portrait`) feeds the attention explorer."""
-    names = ("style.css", "sort.js", "explorer.js", "page.html")
-    style, sort, explorer, page = ((PAGE / name).read_text(encoding="utf-8") for name in names)
+    names = (STYLE, PAGE / "sort.js", PAGE / "explorer.js", PAGE / "page.html")
+    style, sort, explorer, page = (path.read_text(encoding="utf-8") for path in names)
     script = "(() => {\n" + sort + "})();\n(() => {\n" + explorer + "})();\n"
     links = [(name, name) for name in experiment_names()] + [("explorer", "attention explorer")]
-    # Only this very style and script, pictures from within, and no connection to anywhere.
-    policy = (
-        f"default-src 'none'; style-src '{_sha256(style)}'; script-src '{_sha256(script)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
     return Template(page).substitute(
-        policy=policy,
+        policy=policy_for(style, script),
         style=style,
         script=script,
         nav=" ".join(f'<a href="#{escape(name)}">{escape(text)}</a>' for name, text in links),
@@ -74,18 +47,12 @@ def build_report(rows: Sequence[Row], portrait: Mapping[str, Any] | None = None)
     )
 
 
-def _sha256(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 def _section(name: str, rows: Sequence[Row]) -> str:
     title = escape(experiment(name).title)
     parts = [f'<section id="{escape(name)}">', f"<h2>{title}</h2>"]
-    figure = figure_of(name, rows)
+    figure = figure_svg(name, rows)
     if figure is not None:
-        # Text stays text, and names inside the file do not depend on chance.
-        with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "conjoint"}):
-            data = base64.b64encode(picture(figure, "svg")).decode()
+        data = base64.b64encode(figure).decode()
         alt = f"Picture of the tables below: {title}"
         parts.append(f'<figure><img alt="{alt}" src="data:image/svg+xml;base64,{data}"></figure>')
     return "\n".join([*parts, *map(html_table, tables_of(name, rows)), "</section>"])
@@ -115,12 +82,6 @@ def portrait_words(portrait: Mapping[str, Any] | None) -> str:
         return "No network was trained for it."
     accuracy = f"{100 * portrait['test_accuracy']:.1f}%"
     return escape(f"The network is {portrait['model']}, {accuracy} right on the test papers.")
-
-
-def json_in_script(value: Any) -> str:
-    """JSON that cannot end the script element it stands in, nor open a comment there."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _made_with(rows: Sequence[Row]) -> str:

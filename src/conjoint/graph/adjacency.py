@@ -79,7 +79,7 @@ class Adjacency:
 
     @derived
     def degree(self) -> Tensor:
-        """|N_i|, the self-loop included. [num_dst]"""
+        """Size of N_i, the self-loop included. [num_dst]"""
         return self.rowptr.diff()
 
     @derived

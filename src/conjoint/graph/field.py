@@ -36,7 +36,7 @@ def receptive_field(whole: Adjacency, targets: Tensor, hops: int) -> Field:
     n_id, frontier, sizes = targets, targets, [targets.numel()]
     rows = []  # entries of the nodes reached so far, ring by ring
     for _ in range(hops):
-        ring = _entries_of(whole, frontier)
+        ring = entries_of(whole, frontier)
         rows.append(ring)
         sources = whole.col[ring]
         frontier = sources[local[sources] < 0].unique()
@@ -52,7 +52,7 @@ def receptive_field(whole: Adjacency, targets: Tensor, hops: int) -> Field:
     return Field(n_id, tuple(layers))
 
 
-def _entries_of(whole: Adjacency, nodes: Tensor) -> Tensor:
+def entries_of(whole: Adjacency, nodes: Tensor) -> Tensor:
     """Positions of the entries of these rows, row by row."""
     degree = whole.degree[nodes]
     start = whole.rowptr[nodes] - (degree.cumsum(0) - degree)

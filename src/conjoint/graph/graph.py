@@ -43,6 +43,7 @@ class Graph:
         ids: the user's own name of each node; `node_ids` counts from 0 where there are none.
         published: splits that came with the data, by name: rows of train, val, test. See `known_splits`.
         notes: what was assumed or changed when it was read.
+        columns: what each column of features in a user's table was taken for.
         benchmark: one of the field's graphs, where the paper's recipe for a split is the usual one.
     """
 
@@ -61,6 +62,7 @@ class Graph:
     maps: tuple[Mapped, ...] = field(default=(), repr=False)
     given_fingerprint: str | None = field(default=None, repr=False)
     benchmark: bool = False
+    columns: Mapping[str, str] = field(default_factory=dict, repr=False)
     _kept: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property

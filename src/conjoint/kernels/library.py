@@ -1,20 +1,16 @@
-"""Find, load, switch and call the compiled kernels. Everything works without them, only slower."""
+"""Call the compiled kernels: which tensors they take, and how a call reaches C."""
 
 import ctypes
-import os
 import struct
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import repeat
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..recording import compiling, direct
-from .build import library_path, variants
+from .loading import active, found
 
 MAX_HEADS = 1024  # the kernels keep a few numbers per head on the stack
 MAX_CHUNKS = 64  # as in csrc/common.h: rows of a buffer of partial sums
@@ -22,38 +18,10 @@ MAX_CHUNKS = 64  # as in csrc/common.h: rows of a buffer of partial sums
 Value = Tensor | int | float | None  # None: a null pointer
 Values = tuple[Value, ...]
 
-_REMEDY = "install a C compiler and run `python -m conjoint.kernels`, or set CONJOINT_KERNELS=0 to accept it"
-
-
-def _load() -> tuple[ctypes.CDLL | None, Path | None, str]:
-    """The best library for this machine and its file, or None and the reason."""
-    folder, chosen = Path(__file__).resolve().parent, os.environ.get("CONJOINT_KERNELS_LIBRARY")
-    capable = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
-    names = [name for name in reversed(variants()) if name != "avx2" or capable]
-    reason = "the kernels were not compiled when the package was built"
-    for path in [Path(chosen)] if chosen else [library_path(folder, name) for name in names]:
-        if not path.exists():
-            continue
-        try:
-            return ctypes.CDLL(str(path)), path, "in use"
-        except OSError as error:
-            reason = f"{path.name} could not be loaded: {error}"
-    return None, None, reason
-
-
-# Read once, at import: what is asked on every call must be cheap, and plain for torch.compile.
-LIBRARY, _PATH, _REASON = _load()
-_switched_off = os.environ.get("CONJOINT_KERNELS", "1") == "0"
-_warned = False
-
-
-def active() -> bool:
-    """Whether the compiled kernels will be used. Warns once if they are wanted and missing."""
-    global _warned
-    if LIBRARY is None and not (_switched_off or _warned or torch.compiler.is_compiling()):
-        _warned = True
-        warnings.warn(f"conjoint runs without its fast kernels: {_REASON}; {_REMEDY}", stacklevel=3)
-    return LIBRARY is not None and not _switched_off
+# Loaded at import: what is asked on every call must be cheap, and plain for torch.compile.
+LIBRARY = found()[0]
+# csrc/product.h is in the build for AVX2, and of use where vectors are twice as wide.
+WIDE_PRODUCTS = hasattr(LIBRARY, "product_f32") and torch.backends.cpu.get_cpu_capability() == "AVX512"
 
 
 def takes(first: Tensor, *others: Tensor | None) -> bool:
@@ -61,9 +29,9 @@ def takes(first: Tensor, *others: Tensor | None) -> bool:
     the CPU, of one float type, nothing empty, while torch neither traces nor exports nor transforms the call.
     They need not be contiguous: the caller makes them so."""
     dtype = first.dtype
-    if (dtype != torch.float32 and dtype != torch.float64) or not active():
-        return False
     in_graph = compiling()
+    if (dtype != torch.float32 and dtype != torch.float64) or not active(quiet=in_graph):
+        return False
     if not in_graph and not direct(first, *others):
         return False
     for tensor in (first, *others):
@@ -74,31 +42,6 @@ def takes(first: Tensor, *others: Tensor | None) -> bool:
         if not in_graph and (tensor.layout != torch.strided or tensor.is_neg()):  # neg: of the other sign
             return False
     return True
-
-
-def status() -> dict[str, Any]:
-    """What `conjoint doctor` shows: is the fast path in use, which build, how many threads; if not, why."""
-    reason = _REASON if LIBRARY else f"{_REASON}; {_REMEDY}"
-    if LIBRARY and _switched_off:
-        reason = "switched off (CONJOINT_KERNELS=0 or inside kernels.disabled())"
-    return {
-        "active": LIBRARY is not None and not _switched_off,
-        "variant": _PATH.stem.removeprefix("conjoint_kernels_") if _PATH else None,
-        "path": str(_PATH) if _PATH else None,
-        "threads": torch.get_num_threads(),
-        "reason": reason,
-    }
-
-
-@contextmanager
-def disabled() -> Iterator[None]:
-    """Within this block the plain torch definitions are used, as if nothing had been compiled."""
-    global _switched_off
-    before, _switched_off = _switched_off, True
-    try:
-        yield
-    finally:
-        _switched_off = before
 
 
 def partial_sums(like: Tensor, width: int) -> Tensor:

@@ -22,7 +22,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from ..errors import InputError
 from ..graph.adjacency import Adjacency, adjacency
-from . import checks, ops
+from . import checks, names, ops
 from .layers import BatchNorm, FeatureLinear, Rows, dropped, project
 from .model import NodeModel, Recent
 
@@ -168,7 +168,7 @@ class GaussianConvolution(pyg.GMMConv):
 class Baseline(NodeModel):
     """Layers on the normalised graph, dropout before each, ReLU between; subclasses change some of that."""
 
-    usual: ClassVar[dict[str, Any]] = {"hidden": 16, "num_layers": 2, "dropout": 0.5}
+    usual: ClassVar[dict[str, Any]] = names.BODIES["gcn"].settings
     convolution: type[nn.Module] = GraphConvolution
     graph: Callable[..., Any] = staticmethod(symmetric)  # (edge_index, num_nodes, edge_weight)
 
@@ -217,7 +217,7 @@ class SAGE(Baseline):
 class JKNet(Baseline):
     """Xu et al., ICML 2018: each GCN layer's output jumps to the end, where one linear map reads them all."""
 
-    usual: ClassVar = {**Baseline.usual, "hidden": 32, "mode": "cat"}
+    usual = names.BODIES["jknet"].settings
 
     def make(self, features: int, classes: int, s: Any) -> None:
         checks.one_of("mode", s.mode, ("cat", "max"))
@@ -243,7 +243,7 @@ class GIN(Baseline):
     its bias comes after the sum, or not at all where batch norm would cancel it. `mlp_layers=1`: one map.
     """
 
-    usual: ClassVar = {**Baseline.usual, "hidden": 64, "mlp_layers": 2, "norm": "batch", "train_eps": False}
+    usual = names.BODIES["gin"].settings
     graph = staticmethod(total)
 
     def make(self, features: int, classes: int, s: Any) -> None:
@@ -279,8 +279,7 @@ class Bias(nn.Module):
 class ARMA(Baseline):
     """Bianchi et al., TPAMI 2021: two ARMA layers of T = `num_layers` steps each."""
 
-    usual: ClassVar = {"hidden": 16, "num_stacks": 2, "num_layers": 1, "shared_weights": True}
-    usual |= {"dropout": 0.5, "skip_dropout": 0.75}
+    usual = names.BODIES["arma"].settings
     graph = staticmethod(partial(symmetric, self_loops=False))
 
     def make(self, features: int, classes: int, s: Any) -> None:
@@ -309,7 +308,7 @@ class MoNet(Baseline):
     """Monti et al., CVPR 2017, with the coordinates of its citation experiments: tanh(A u + b) of
     u_ij = (1 / sqrt(deg i), 1 / sqrt(deg j)). The degree stands for the graph; edge weights are not read."""
 
-    usual: ClassVar = {"hidden": 16, "kernels": 3, "dropout": 0.5}
+    usual = names.BODIES["monet"].settings
     graph = staticmethod(degrees)
 
     def make(self, features: int, classes: int, s: Any) -> None:
@@ -325,7 +324,7 @@ class MoNet(Baseline):
 class SGC(Baseline):
     """Wu et al., ICML 2019: S^K X W. W comes first here: the same product, on as many columns as classes."""
 
-    usual: ClassVar = {"steps": 2}
+    usual = names.BODIES["sgc"].settings
 
     def make(self, features: int, classes: int, s: Any) -> None:
         self.read = FeatureLinear(features, classes, bias=False)
@@ -344,7 +343,7 @@ class SGC(Baseline):
 class APPNP(Baseline):
     """Klicpera et al., ICLR 2019: predictions of a two-layer perceptron, then personalised PageRank."""
 
-    usual: ClassVar = {"hidden": 64, "dropout": 0.5, "edge_dropout": 0.5, "steps": 10, "alpha": 0.1}
+    usual = names.BODIES["appnp"].settings
 
     def make(self, features: int, classes: int, s: Any) -> None:
         if not 0.0 < s.alpha <= 1.0:
@@ -390,7 +389,7 @@ class GCNSVD(GCN):
     factorised: time and memory grow with nodes * rank, not with the square of the nodes.
     """
 
-    usual: ClassVar = {**GCN.usual, "rank": 50}
+    usual = names.BODIES["gcn-svd"].settings
 
     def make(self, features: int, classes: int, s: Any) -> None:
         super().make(features, classes, s)

@@ -12,11 +12,13 @@ from ..graph.field import Field
 from ..graph.sparse import is_sparse
 from . import checks, ops
 from .attention import ConjointAttention, Structure
-from .conv import CATConv, Dropout, Strategy
+from .conjoint_layer import ConjointLayer, Dropout
 from .interventions import Intervention, Several
 from .interventions.catalogue import as_intervention
+from .layer_class import layer_class
 from .layers import BatchNorm, draw_dropout
 from .model import Perturb, Recent, ScoredModel, evaluating
+from .names import Strategy
 from .random_propagation import propagate, propagation_weights
 
 ACTIVATIONS = ("elu", "relu")
@@ -100,14 +102,14 @@ class CAT(ScoredModel):
             "per_head": per_head,
             "residual": "per-head" if residual else False,
         }
-        self.convs, self.norms = nn.ModuleList(), nn.ModuleList()
+        self.convs, self.norms, layer = nn.ModuleList(), nn.ModuleList(), layer_class()
         width = in_channels
         for _ in range(num_layers - 1):
-            self.convs.append(CATConv(width, hidden_channels, heads, bias=bias == "all", **options))
+            self.convs.append(layer(width, hidden_channels, heads, bias=bias == "all", **options))
             width = hidden_channels * heads
             self.norms.append(BatchNorm(width) if norm == "batch" else nn.Identity())
         options |= {"concat": False, "bias": bias != "none"}
-        self.convs.append(CATConv(width, out_channels, out_heads, **options))
+        self.convs.append(layer(width, out_channels, out_heads, **options))
         self._checked: Recent[None] = Recent()  # features without NaN
 
     def reset_parameters(self) -> None:
@@ -203,7 +205,7 @@ class CAT(ScoredModel):
         names = self.intervention.names
         layers = []
         for conv in self.convs:
-            assert isinstance(conv, CATConv)
+            assert isinstance(conv, ConjointLayer)
             weight = torch.ones(1, 1) if conv.views is None else conv.views.weight.detach()
             weight = weight.expand(conv.heads, len(names)).cpu()
             shares = {}
@@ -228,6 +230,7 @@ class CAT(ScoredModel):
         self, x: Tensor, layers: tuple[Adjacency, ...], structure: Structure | None
     ) -> tuple[Tensor, Dropout | None]:
         """All layers but the last, dropped; the dropout of sparse features waits for the product with W."""
+        x = ops.without_zeros(x)
         share, seed = draw_dropout(self, self.dropout, x)
         within = (share, seed) if seed is not None and is_sparse(x) else None
         if seed is not None and within is None:

@@ -1,17 +1,17 @@
 """Parts that networks are made of: linear maps of dense or sparse rows, with dropout, and norms."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn.dense.linear import Linear
 
 from ..graph.sparse import is_sparse
 from ..kernels.gradient import once_differentiable
 from ..recording import direct
-from . import ops
+from . import checks, ops
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +48,44 @@ def project(x: Rows, weight: Tensor) -> Tensor:
     return ops.project(x, weight)
 
 
+def glorot(weight: Tensor) -> None:
+    bound = math.sqrt(6.0 / (weight.size(-2) + weight.size(-1)))
+    nn.init.uniform_(weight, -bound, bound)
+
+
+class Linear(nn.Module):
+    """PyG's `Linear` of a known size: its names, its initial weights, without importing PyG."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, bias: bool = True, weight_initializer: str | None = None
+    ) -> None:
+        super().__init__()
+        checks.at_least(1, in_channels=in_channels)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.weight_initializer = weight_initializer
+        self.weight = nn.Parameter(torch.empty(out_channels, in_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        if self.weight_initializer == "glorot":
+            glorot(self.weight)
+        else:  # Kaiming's, to the last bit as PyG computes it
+            bound = math.sqrt(6 / ((1 + math.sqrt(5) ** 2) * self.in_channels))
+            nn.init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            bound = 1.0 / math.sqrt(self.in_channels)
+            nn.init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight, self.bias)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, bias={self.bias is not None})"
+
+
 class FeatureLinear(Linear):
-    """PyG's linear map, for dense and for sparse CSR rows."""
+    """For dense and for sparse CSR rows."""
 
     def forward(self, x: Rows) -> Tensor:
         out = project(x, self.weight)

@@ -20,10 +20,11 @@ from ..graph.roles import ROLES, role_features
 from ..graph.sparse import is_sparse
 from . import checks, ops
 from .attention import ConjointAttention, Structure
-from .conv import CATConv, Strategy
 from .interventions import Constant, Intervention
+from .layer_class import layer_class
 from .layers import BatchNorm, FeatureLinear, LayerNorm, draw_dropout, dropped
 from .model import Recent, ScoredModel, evaluating
+from .names import Strategy
 
 NORMS = {"layer": LayerNorm, "batch": BatchNorm, "none": nn.Identity}
 
@@ -70,7 +71,7 @@ class Block(nn.Module):
         self.own = nn.Linear(hidden, hidden)
         self.conv = None
         if edges:
-            self.conv = CATConv(
+            self.conv = layer_class()(
                 hidden,
                 hidden // heads,
                 heads,

@@ -37,6 +37,29 @@ def neighbour_mean(graph: Adjacency, h: Tensor, with_self: bool = True) -> Tenso
     return total / count if with_self else (total - h) / (count - 1).clamp(min=1.0)
 
 
+def one_hot(labels: Tensor, graph: Adjacency, classes: int) -> Tensor:
+    """A row of zeros for -1, and for new nodes, which have no label. [labelled nodes] -> [nodes, classes]"""
+    known = F.pad(labels, (0, graph.num_src - labels.numel()), value=-1)
+    return F.one_hot(known.clamp(min=0), classes) * (known >= 0).unsqueeze(1)
+
+
+def labels_around(graph: Adjacency, y: Tensor) -> Tensor:
+    """Shares of the classes among labels one and two steps away, a node's own label left out at both.
+
+    `y` has a row of zeros where a label is not known; the last column is the share of neighbours that have
+    one. [nodes, classes] -> [nodes, 2 * classes + 1]
+    """
+    near = neighbour_mean(graph, y, with_self=False)
+    # Of a walk of two steps from i, the share that is back at i: the mean over neighbours j of 1 / d_j.
+    others = graph.degree.to(y.dtype).unsqueeze(1) - 1
+    back = neighbour_mean(graph, 1.0 / others.clamp(min=1.0), with_self=False)
+    far = (neighbour_mean(graph, near, with_self=False) - back * y).clamp(min=0.0)
+    known = near.sum(dim=1, keepdim=True)
+    return torch.cat(
+        [near / known.clamp(min=1e-6), far / far.sum(dim=1, keepdim=True).clamp(min=1e-6), known], 1
+    )
+
+
 class HopLinear(SimpleModel):
     """Logistic regression on features and on their means over 1 to k hops: sum over k of P^k X W_k + b.
 
@@ -86,24 +109,25 @@ class LabelPropagation(SimpleModel):
         self.prior = nn.Parameter(torch.zeros(out_channels), requires_grad=False)
 
     def forward(self, x: Tensor, graph: Adjacency) -> Tensor:
-        known = F.pad(self.labels, (0, graph.num_src - self.labels.numel()), value=-1)  # new nodes have none
-        start = F.one_hot(known.clamp(min=0), self.out_channels) * (known >= 0).unsqueeze(1)
-        start = start.to(self.prior.dtype)
+        start = one_hot(self.labels, graph, self.out_channels).to(self.prior.dtype)
         mass = propagate(graph, propagation_weights(graph, None), start, self.steps, self.teleport)
         prior = self.prior.softmax(dim=0)  # decides where no label arrives
         return ((mass + 1e-4 * prior) / (mass.sum(dim=1, keepdim=True) + 1e-4)).log()
 
 
 class BoostedTrees(SimpleModel):
-    """Gradient-boosted trees on a node's features, their means over one and two hops, and its role.
+    """Gradient-boosted trees on a node's features, their means over one and two hops, its role and the labels
+    of training nodes around it.
 
     Args:
         nodes: of all trees together.
         rounds: of boosting, each with one tree per class (one if there are two).
         rank: dimensions that wide features are reduced to.
+        labelled: nodes that may have a label; 0: labels are not read.
     """
 
     basis: Tensor
+    labels: Tensor
     column: Tensor
     threshold: Tensor
     left: Tensor
@@ -113,7 +137,14 @@ class BoostedTrees(SimpleModel):
     baseline: Tensor
 
     def __init__(
-        self, in_channels: int, out_channels: int, *, nodes: int = 1, rounds: int = 1, rank: int = 64
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        nodes: int = 1,
+        rounds: int = 1,
+        rank: int = 64,
+        labelled: int = 0,
     ) -> None:
         super().__init__()
         self.out_channels, self.rounds = out_channels, rounds
@@ -131,16 +162,22 @@ class BoostedTrees(SimpleModel):
         }
         for name, (shape, dtype) in parts.items():
             self.register_buffer(name, torch.zeros(shape, dtype=dtype))
+        if labelled:
+            self.register_buffer("labels", torch.full((labelled,), -1))
+        self.reads_labels = labelled > 0
         self.left += torch.arange(nodes, device=self.left.device)
         self.right += torch.arange(nodes, device=self.right.device)
         self.anchor = nn.Parameter(torch.zeros(()), requires_grad=False)  # tells the device
 
     def columns(self, x: Tensor, graph: Adjacency) -> Tensor:
-        """What the trees read. -> [nodes, 3 * min(rank, features) + roles]"""
+        """What the trees read. -> [nodes, 3 * min(rank, features) + roles, and 2 * classes + 1 for labels]"""
         own = project(x, self.basis.t()) if self.basis.numel() else _dense(x)
         near = neighbour_mean(graph, own, with_self=False)
         roles = graph.once(role_features, lambda: role_features(graph.edge_index, graph.num_src))
-        return torch.cat([own, near, neighbour_mean(graph, near, with_self=False), roles.to(own)], dim=1)
+        parts = [own, near, neighbour_mean(graph, near, with_self=False), roles.to(own)]
+        if self.reads_labels:
+            parts.append(labels_around(graph, one_hot(self.labels, graph, self.out_channels).to(own)))
+        return torch.cat(parts, dim=1)
 
     def forward(self, x: Tensor, graph: Adjacency) -> Tensor:
         table = self.columns(x, graph).double()

@@ -1,14 +1,7 @@
-"""Every model by name. A name is a body, alone or before the interventions that it stands around.
-
-gat, gcn, appnp, ...            alone
-cat-i-mf, cat-e-smooth+trust    conjoint attention, implicit or explicit; cat-s-mf: structural alone
-rescat-i-mf, resgat, resmlp     residual blocks of conjoint attention, of attention, of neither
-spread-trust, gated-ppr         random propagation, plain or with a gate on its features
-"""
+"""The models of names.py, built; and the graph as each of them reads it."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -19,107 +12,24 @@ from ..graph import embeddings
 from ..graph.graph import Graph, as_graph
 from ..graph.overlap import alike
 from ..graph.sparse import row_normalise
-from . import baselines as base
 from . import checks
 from .cat import CAT
-from .conv import Strategy
 from .ensemble import Ensemble, MemberInfo
 from .interventions import Intervention, catalogue
 from .model import NodeModel
+from .names import BODIES, ENSEMBLE, parse
 from .random_propagation import RandomPropagation
+from .release import ReleaseCAT
 from .residual import ResidualCAT
 from .simple import BoostedTrees, HopLinear, LabelPropagation
 
-
-@dataclass(frozen=True)
-class ModelName:
-    """The parts of a model's name."""
-
-    body: str  # a key of BODIES
-    interventions: tuple[str, ...] = ()  # keys of `catalogue.KINDS`
-
-    @property
-    def strategy(self) -> Strategy | None:
-        """How conjoint attention joins them; None: the body is something else."""
-        return BODIES[self.body].strategy
-
-    def __str__(self) -> str:
-        return "-".join([self.body, "+".join(self.interventions)] if self.interventions else [self.body])
-
-
-ALIASES = {
-    "mf-only": "cat-s-mf",
-    "sc-only": "cat-s-sc",
-    "cat": "cat-i-mf",
-    "cat-i": "cat-i-mf",
-    "cat-e": "cat-e-mf",
-}
-
-
-ENSEMBLE = "ensemble"  # several models of this file, weighed by validation nodes: what is trained by default
-
-
-def parse(name: str) -> ModelName:
-    """The only place that takes a model's name apart."""
-    name = ALIASES.get(name, name)
-    start, _, joined = name.rpartition("-")
-    if start in BODIES and BODIES[start].scored:
-        catalogue.kinds(joined)
-        return ModelName(start, tuple(joined.split("+")))
-    if name not in BODIES or BODIES[name].scored:
-        plain, scored = ([key for key, body in BODIES.items() if body.scored == is_] for is_ in (False, True))
-        raise InputError(
-            f"model {name!r} is not known; choose one of {', '.join(plain)}, or {'-, '.join(scored)}- before "
-            f"an intervention: {', '.join(catalogue.KINDS)}"
-        )
-    return ModelName(name)
-
+__all__ = [
+    *("ALIASES", "BODIES", "ENSEMBLE", "MAKERS", "MODELS", "build", "input_features", "input_graph"),
+    *("parse", "reads_embedding", "settings_of"),
+]
 
 # Of features, classes, settings and the intervention.
 Maker = Callable[[int, int, dict[str, Any], Intervention | None], NodeModel]
-
-
-@dataclass(frozen=True)
-class Body:
-    about: str
-    make: Maker
-    settings: dict[str, Any]  # of the network, by name, with their defaults; see `checks.settings`
-    reading: dict[str, Any] = field(default_factory=dict)  # of `input_features` and `input_graph`
-    scored: bool = False  # stands around an intervention
-    strategy: Strategy | None = None
-    per_node: bool = False  # keeps something for every node of the graph
-    embedding: Callable[..., Tensor] | None = None  # (edge_index, num_nodes, dim, seed=)
-
-
-GAT: dict[str, Any] = {
-    "hidden": 8,
-    "heads": 8,
-    "out_heads": 1,
-    "num_layers": 2,
-    "dropout": 0.6,
-    "attention_dropout": float,
-    "residual": False,
-    "norm": "none",
-    "bias": "none",
-    "activation": "elu",
-    "propagate": 0,
-    "teleport": 0.1,
-}
-SELF_TERM = {**GAT, "self_dropout": 0.0, "per_head": True}
-RESIDUAL: dict[str, Any] = {
-    "hidden": 64,
-    "heads": 8,
-    "num_layers": 2,
-    "norm": "layer",
-    "dropout": 0.5,
-    "attention_dropout": 0.0,
-    "roles": True,
-    "aggregators": False,
-}
-SCORED_RESIDUAL = {**RESIDUAL, "contamination": 0.0}
-RANDOM_PROPAGATION = {"hidden": 32, "steps": 8, "dropout": 0.5, "drop_node": 0.5}
-EMBEDDING = {"dim": 64, "scale": 0.1, "embedding_seed": 0}  # scale: of its rows against the features'
-PRUNING = {"threshold": 0.01}  # Wu et al., IJCAI 2019: no edge between ends of a smaller Jaccard similarity
 
 
 def _network(network: type[CAT] | type[RandomPropagation] | type[ResidualCAT], **fixed: Any) -> Maker:
@@ -130,26 +40,6 @@ def _network(network: type[CAT] | type[RandomPropagation] | type[ResidualCAT], *
     return make
 
 
-_GAT = _network(CAT, self_term=False)
-
-
-def _conjoint(strategy: Strategy, about: str) -> Body:
-    return Body(about, _network(CAT, strategy=strategy), SELF_TERM, scored=True, strategy=strategy)
-
-
-def _residual(strategy: Strategy, about: str) -> Body:
-    make = _network(ResidualCAT, strategy=strategy)
-    return Body(about, make, SCORED_RESIDUAL, scored=True, strategy=strategy)
-
-
-def _joined(about: str, embedding: Callable[..., Tensor]) -> Body:
-    return Body(f"GAT on features joined with {about}", _GAT, GAT, EMBEDDING, embedding=embedding)
-
-
-def _random_propagation(about: str, gate: bool) -> Body:
-    return Body(about, _network(RandomPropagation, gate=gate), RANDOM_PROPAGATION, scored=True)
-
-
 def _simple(network: type[NodeModel]) -> Maker:
     def make(features: int, classes: int, settings: Any, made: Intervention | None) -> NodeModel:
         return network(settings.pop("num_nodes", features), classes, **settings)
@@ -157,48 +47,54 @@ def _simple(network: type[NodeModel]) -> Maker:
     return make
 
 
-def _baseline(about: str, network: type[base.Baseline], **more: Any) -> Body:
+def _baseline(network: str) -> Maker:
     def make(features: int, classes: int, settings: Any, made: Intervention | None) -> NodeModel:
-        return network(features, classes, **settings)
+        from . import baselines  # made of PyG's layers, which take longer to import than torch
 
-    return Body(about, make, network.usual, **more)
+        return getattr(baselines, network)(features, classes, **settings)
+
+    return make
 
 
-BODIES: dict[str, Body] = {
-    "gcn": _baseline("graph convolutional network", base.GCN),
-    "sage": _baseline("GraphSAGE, mean of the neighbours", base.SAGE),
-    "jknet": _baseline("jumping knowledge over GCN layers", base.JKNet),
-    "appnp": _baseline("perceptron, then personalised PageRank", base.APPNP),
-    "sgc": _baseline("simplified graph convolution, linear", base.SGC),
-    "arma": _baseline("ARMA filters", base.ARMA),
-    "gin": _baseline("graph isomorphism network", base.GIN),
-    "monet": _baseline("mixture model network on node degrees", base.MoNet),
-    "gat": Body("graph attention network", _GAT, GAT),
-    "gat-klap": _joined("eigenvectors of the Laplacian", embeddings.laplacian_eigenvectors),
-    "gat-netmf": _joined("NetMF", embeddings.netmf),
-    "gat-deepwalk": _joined("DeepWalk", embeddings.deepwalk),
-    "gat-self": Body("control: GAT with the self term alone", _network(CAT), SELF_TERM),
-    "gat-jaccard": Body("defence: GAT without edges between unlike nodes", _GAT, GAT, PRUNING),
-    "gcn-jaccard": _baseline("defence: GCN without edges between unlike nodes", base.GCN, reading=PRUNING),
-    "gcn-svd": _baseline("defence: GCN on a low-rank adjacency", base.GCNSVD),
-    "logistic": Body("logistic regression over hops", _simple(HopLinear), {"hops": "0"}),
-    "boosting": Body(
-        "gradient-boosted trees over hops",
-        _simple(BoostedTrees),
-        {"nodes": 1, "rounds": 1, "rank": 64},
-    ),
-    "label-propagation": Body(
-        "propagated labels", _simple(LabelPropagation), {"teleport": 0.1, "steps": 50}, per_node=True
-    ),
-    "cat-i": _conjoint("implicit", "conjoint attention, implicit"),
-    "cat-e": _conjoint("explicit", "conjoint attention, explicit"),
-    "cat-s": _conjoint("structural", "control: structural attention alone"),
-    "resgat": Body("residual blocks of attention", _network(ResidualCAT), RESIDUAL),
-    "resmlp": Body("residual blocks without edges", _network(ResidualCAT, edges=False), RESIDUAL),
-    "rescat-i": _residual("implicit", "residual blocks of conjoint attention, implicit"),
-    "rescat-e": _residual("explicit", "residual blocks of conjoint attention, explicit"),
-    "spread": _random_propagation("random propagation", gate=False),
-    "gated": _random_propagation("random propagation of gated features", gate=True),
+_GAT = _network(CAT, self_term=False)
+# One for each of BODIES.
+MAKERS: dict[str, Maker] = {
+    "gcn": _baseline("GCN"),
+    "sage": _baseline("SAGE"),
+    "jknet": _baseline("JKNet"),
+    "appnp": _baseline("APPNP"),
+    "sgc": _baseline("SGC"),
+    "arma": _baseline("ARMA"),
+    "gin": _baseline("GIN"),
+    "monet": _baseline("MoNet"),
+    "gat": _GAT,
+    "gat-klap": _GAT,
+    "gat-netmf": _GAT,
+    "gat-deepwalk": _GAT,
+    "gat-self": _network(CAT),
+    "gat-jaccard": _GAT,
+    "gcn-jaccard": _baseline("GCN"),
+    "gcn-svd": _baseline("GCNSVD"),
+    "logistic": _simple(HopLinear),
+    "boosting": _simple(BoostedTrees),
+    "label-propagation": _simple(LabelPropagation),
+    "cat-i": _network(CAT, strategy="implicit"),
+    "cat-e": _network(CAT, strategy="explicit"),
+    "cat-s": _network(CAT, strategy="structural"),
+    "gat-s": _network(CAT, strategy="structural", self_term=False),
+    "cat-release": _network(ReleaseCAT),
+    "resgat": _network(ResidualCAT),
+    "resmlp": _network(ResidualCAT, edges=False),
+    "rescat-i": _network(ResidualCAT, strategy="implicit"),
+    "rescat-e": _network(ResidualCAT, strategy="explicit"),
+    "spread": _network(RandomPropagation, gate=False),
+    "gated": _network(RandomPropagation, gate=True),
+}
+# Of those that read an embedding beside the features: (edge_index, num_nodes, dim, seed=)
+EMBEDDINGS: dict[str, Callable[..., Tensor]] = {
+    "gat-klap": embeddings.laplacian_eigenvectors,
+    "gat-netmf": embeddings.netmf,
+    "gat-deepwalk": embeddings.deepwalk,
 }
 
 
@@ -230,7 +126,7 @@ def build(
         settings = {key: chosen[key] for key in body.settings}
         if body.per_node:
             settings["num_nodes"] = num_nodes
-        return body.make(features, classes, settings, made)
+        return MAKERS[parts.body](features, classes, settings, made)
 
 
 def _ensemble(sizes: dict[str, int], members: Any, temperature: Any) -> Ensemble:
@@ -257,11 +153,11 @@ def input_features(name: str, data: Graph, **settings: Any) -> Tensor:
     """
     if name == ENSEMBLE:
         return as_graph(data).x
-    body, chosen, graph = BODIES[parse(name).body], _chosen(name, settings), as_graph(data)
-    if body.embedding is None:
+    embedding, chosen, graph = EMBEDDINGS.get(parse(name).body), _chosen(name, settings), as_graph(data)
+    if embedding is None:
         return graph.x
     x = graph.x if graph.has_negative_features else row_normalise(graph.x)
-    made = body.embedding(graph.edge_index, x.size(0), chosen["dim"], seed=chosen["embedding_seed"])
+    made = embedding(graph.edge_index, x.size(0), chosen["dim"], seed=chosen["embedding_seed"])
     return embeddings.join(x, made, chosen["scale"])
 
 
@@ -269,11 +165,11 @@ def input_graph(name: str, data: Graph, **settings: Any) -> Graph:
     """The graph as the model called `name` reads it: its `input_features`, without edges that it drops."""
     if name == ENSEMBLE:
         return as_graph(data)
-    graph, body = as_graph(data), BODIES[parse(name).body]
+    graph, joins = as_graph(data), reads_embedding(name)
     threshold = _chosen(name, settings).get("threshold")
-    if body.embedding is None and threshold is None:
+    if not joins and threshold is None:
         return graph
-    if body.embedding is not None and graph.folder is not None:
+    if joins and graph.folder is not None:
         raise InputError(f"model {name}: it joins an embedding of the whole graph; use another for a folder")
     x = input_features(name, graph, **settings)
     if threshold is None:
@@ -285,40 +181,16 @@ def input_graph(name: str, data: Graph, **settings: Any) -> Graph:
 
 def reads_embedding(name: str) -> bool:
     """Whether the model called `name` reads an embedding of its training graph beside the features."""
-    return name != ENSEMBLE and BODIES[parse(name).body].embedding is not None
+    return name != ENSEMBLE and parse(name).body in EMBEDDINGS
 
 
 def settings_of(name: str) -> dict[str, Any]:
     """The settings that `name` knows, with their defaults; an ensemble has only those of its members."""
-    return {} if name == ENSEMBLE else checks.defaults(_usual(parse(name)))
+    return {} if name == ENSEMBLE else checks.defaults(parse(name).usual)
 
 
 def _chosen(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    chosen = checks.settings(name, _usual(parse(name)), given)
+    chosen = checks.settings(name, parse(name).usual, given)
     if not 0.0 <= chosen.get("threshold", 0.0) <= 1.0:
         raise InputError(f"threshold: {chosen['threshold']}; a Jaccard similarity lies between 0 and 1")
     return chosen
-
-
-def _usual(name: ModelName) -> dict[str, Any]:
-    """The settings of the body, and what can be chosen about its interventions."""
-    kinds = [catalogue.KINDS[one] for one in name.interventions]
-    # Several are weighed against each other anyway; propagation gives scores no gradient to learn by.
-    learns = len(kinds) == 1 and kinds[0].learns and name.strategy is not None
-    # Columns of V or dimensions that are compared; how sharply attention follows a similarity.
-    choices = {"rank": int, "temperature": 8.0, "learn_temperature": learns}
-    added = {key: value for key, value in choices.items() if any(key in kind.has for kind in kinds)}
-    return {**BODIES[name.body].settings, **BODIES[name.body].reading, **added}
-
-
-def _about(name: str) -> str:
-    parts = parse(name)
-    kinds = [catalogue.KINDS[one] for one in parts.interventions]
-    words = [f"{kind.about} (a control)" if kind.control else kind.about for kind in kinds]
-    return ", ".join([BODIES[parts.body].about, *words])
-
-
-_PLAIN = [name for name, body in BODIES.items() if not body.scored]
-_SCORED = [f"{name}-{one}" for name, body in BODIES.items() if body.scored for one in catalogue.KINDS]
-MODELS: dict[str, str] = {name: _about(name) for name in (*_PLAIN, *_SCORED, "mf-only", "sc-only")}
-"""Names that `build` knows, each with one line on what it is; a plus joins more interventions."""

@@ -15,6 +15,7 @@ from ..graph.graph import Graph, as_graph
 from ..graph.splits import Split
 from ..nn import zoo
 from ..nn.model import NodeModel
+from ..nn.names import MODELS
 from ..training import Fitted, TrainConfig, fit
 from .diagnosis import STRATEGIES, Diagnosis, diagnose, shortlist
 from .setting import AUTO
@@ -180,7 +181,7 @@ def choose_intervention(
 def candidates_of(interventions: Sequence[str]) -> list[str]:
     """Both strategies of each intervention, as names of models."""
     names = [f"cat-{letter}-{name}" for name in interventions for letter in STRATEGIES]
-    return [name for name in names if name in zoo.MODELS]
+    return [name for name in names if name in MODELS]
 
 
 CHOOSE: dict[str, Callable[..., Choice]] = {

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.stats import rankdata
 from torch import Tensor
 
 from ..graph import decoys
@@ -167,7 +166,9 @@ def auc(scores: npt.ArrayLike, positive: npt.ArrayLike) -> Interval | None:
     ups, downs = int(is_positive.sum()), int((~is_positive).sum())
     if ups == 0 or downs == 0:
         return None
-    above = float(rankdata(values)[is_positive].sum()) - ups * (ups + 1) / 2
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2)[place]  # equal values share the mean of their ranks
+    above = float(ranks[is_positive].sum()) - ups * (ups + 1) / 2
     found = above / (ups * downs)
     few = min(ups, downs)
     drawn = (found * few + 0.5) / (few + 1)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..benchmark_files import BENCHMARKS
 from ..data import from_any, load_graph, read_graph
-from ..data.benchmarks import BENCHMARKS
 from ..graph.folder import is_graph_folder, open_folder
 from ..graph.graph import Graph, as_graph
 from ..graph.splits import SPLITS, Split, usual_split
@@ -23,12 +23,12 @@ from ..training import BatchConfig, Fitted, ModelSpec, Ranks, Run, alone, config
 from ..training.closed_form import CLOSED_FORMS
 from ..training.config import batch_config_from
 from ..training.memory import choose_way
-from ..training.metrics import all_metrics
+from ..training.metrics import all_metrics, majority_metrics, per_class
 from ..training.predictions import predicted_pieces, prediction_columns, result_row
 from ..training.stopping import snapshot
 from .choose import CHOOSE, Choice, Trial, Watch
 from .members import MEMBERS, Budget, Member, with_settings
-from .portfolio import Portfolio, learn_ensemble, read_portfolio, train_model
+from .portfolio import JUDGED, Portfolio, encode_judged, learn_ensemble, read_portfolio, train_model
 from .setting import Setting, make_setting
 
 IN_BATCHES = ("clusters", "neighbours")
@@ -74,21 +74,37 @@ class Trained:
         predicted = self.probabilities.argmax(axis=1) if predicted is None else predicted
         return {
             **result_row(self.fitted, predicted, self.graph, self.split),
-            **self._judged(),
+            **self.judged_row(),
             "parameters": sum(p.numel() for p in self.fitted.model.parameters()),
             "seconds": round(self.seconds, 3),
             **({} if self.batch is None else {"batch": config_to(self.batch)}),
         }
 
-    def _judged(self) -> dict[str, Any]:
-        """Of an ensemble: every metric on nodes that chose it and, behind the gate, on the test nodes."""
-        if self.portfolio is None:
-            return {}
-        found = self.portfolio.estimate
-        row = {"epochs": len(self.portfolio.trials), "val_accuracy": found["accuracy"], "estimate": found}
+    @cached_property
+    def judged(self) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+        """Nodes that estimates are of, with their probabilities: `unseen` by the trainings that judge them in
+        the ensemble's search, and `test`, behind the gate. Of a training in batches, none."""
+        found = {}
+        if self.portfolio is not None and self.portfolio.judged is not None:
+            found["unseen"] = self.portfolio.judged
         test = self.split.reveal_test().numpy()
-        if len(test):
-            row["test_metrics"] = all_metrics(self.graph.y.numpy()[test], self.probabilities[test])
+        if len(test) and self.batch is None:
+            found["test"] = (test, self.probabilities[test])
+        return found
+
+    def judged_row(self) -> dict[str, Any]:
+        """Every metric on the judged nodes, beside those of always saying the most common class."""
+        row: dict[str, Any] = {}
+        if self.portfolio is not None:
+            found = self.portfolio.estimate
+            row = {"epochs": len(self.portfolio.trials), "val_accuracy": found["accuracy"], "estimate": found}
+        y, classes = self.graph.y.numpy(), self.graph.num_classes
+        names = self.graph.class_names or [str(k) for k in range(classes)]
+        for kind, (nodes, probabilities) in self.judged.items():
+            if kind == "test":
+                row["test_metrics"] = all_metrics(y[nodes], probabilities)
+            row.setdefault("majority", {})[kind] = majority_metrics(y[nodes], classes)
+            row.setdefault("classes", {})[kind] = per_class(y[nodes], probabilities, names)
         return row
 
 
@@ -358,6 +374,8 @@ def train_ensemble(
             spec = replace(spec_of(setting, graph), settings=settings)
             run.sidecar = replace(run.sidecar, model=spec)
             run.write(PORTFOLIO, (json.dumps(portfolio.to_dict(), indent=1, allow_nan=False) + "\n").encode())
+            assert portfolio.judged is not None
+            run.write(JUDGED, encode_judged(portfolio.judged))
             run.keep(fitted.history, snapshot(ensemble), fitted.result())
             if not portfolio.interrupted:
                 shutil.rmtree(run.path / "members", ignore_errors=True)

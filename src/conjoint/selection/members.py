@@ -79,7 +79,7 @@ class Member:
         """What a training would take on a core of today, roughly; measured times correct it."""
         hidden, epochs = int(self.settings.get("hidden", 32)), int(self.train.get("epochs", 1))
         if self.kind == "boosting":
-            columns = 3 * min(64, facts.features) + 6
+            columns = 3 * min(64, facts.features) + 2 * facts.classes + 7
             trees = 200 * (1 if facts.classes == 2 else facts.classes)
             work = 4.0 * trees * columns * (facts.labels + 2000)
         elif self.kind == "logistic":

@@ -22,6 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from safetensors import SafetensorError
+from safetensors.numpy import load as decode_arrays
+from safetensors.numpy import save as encode_arrays
 
 from ..errors import Diverged, InputError, Interrupted
 from ..graph.graph import Graph
@@ -29,7 +32,7 @@ from ..graph.splits import Split
 from ..nn import zoo
 from ..nn.ensemble import Ensemble
 from ..nn.model import NodeModel
-from ..storage import read_text
+from ..storage import read_file, read_text
 from ..training import Fitted, ModelSpec, Run, TrainConfig, fit, load_run, resume_run, start_run
 from ..training.closed_form import CLOSED_FORMS, fit_closed_form
 from ..training.config import config_from
@@ -56,6 +59,7 @@ LEAST_FOLD = 5  # labels of a fold
 LARGE = 20  # parts of a very large number of labels, one of which is held out
 KEPT = 5  # networks that are trained more than once, at most
 RESERVE = 0.5  # of the time that is left: not for first trainings
+JUDGED, CURVE = "judged.safetensors", 60  # file of the judged nodes; points of a learning curve
 HOPELESS = 3.0  # standard errors behind the best on the first fold
 
 
@@ -70,6 +74,8 @@ class Trial:
     val_loss: float
     epochs: int  # 0: it diverged
     seconds: float
+    # Of a network's first training: epoch, training loss, validation loss and accuracy, thinned out.
+    curve: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,9 +90,12 @@ class Portfolio:
     estimate: dict[str, float]  # every metric of the ensemble
     left_out: tuple[str, ...] = ()  # members that were not begun, as time would not have sufficed
     interrupted: bool = False
+    # The nodes that `estimate` is of, and the ensemble's probabilities by trainings without them.
+    judged: tuple[Array, Array] | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """All but `judged`, which is kept in a file of arrays."""
+        return {name: part for name, part in asdict(replace(self, judged=None)).items() if name != "judged"}
 
 
 def read_portfolio(path: Path) -> Portfolio:
@@ -95,9 +104,34 @@ def read_portfolio(path: Path) -> Portfolio:
         parts = json.loads(read_text(path, 2**26, "how the ensemble came about"))
         trials = tuple(Trial(**trial) for trial in parts.pop("trials"))
         members, left_out = tuple(parts.pop("members")), tuple(parts.pop("left_out"))
-        return Portfolio(trials=trials, members=members, left_out=left_out, **parts)
+        made = Portfolio(trials=trials, members=members, left_out=left_out, **parts)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise InputError(f"{path}: not what a training wrote; restore it from a copy") from None
+    return replace(made, judged=_read_judged(path.with_name(JUDGED)))
+
+
+def encode_judged(judged: tuple[Array, Array]) -> bytes:
+    nodes, shares = judged
+    return encode_arrays({"nodes": nodes.astype(np.int64), "probabilities": shares.astype(np.float32)})
+
+
+def _read_judged(path: Path) -> tuple[Array, Array] | None:
+    """What `encode_judged` wrote; None for a run of an earlier version."""
+    if not path.exists():
+        return None
+    try:
+        found = decode_arrays(read_file(path, 2**32, "the judged nodes"))
+        nodes, shares = found["nodes"], found["probabilities"]
+        sound = (
+            nodes.dtype == np.int64 and shares.dtype == np.float32 and nodes.ndim == 1 and shares.ndim == 2
+        )
+        sound = sound and len(nodes) == len(shares) > 0 and nodes.min() >= 0
+        sound = sound and bool(np.isfinite(shares).all()) and bool((shares >= 0).all())
+    except (SafetensorError, ValueError, KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise InputError(f"{path}: not what a training wrote; restore it from a copy")
+    return nodes, shares
 
 
 @dataclass(eq=False)
@@ -295,7 +329,7 @@ class Search:
         known.epochs = known.epochs or fitted.best_epoch
         accuracy = float((found.argmax(axis=1) == truth).mean())
         row = (known.merits[fold], accuracy, log_loss(truth, found), len(fitted.history), round(seconds, 3))
-        self.trials.append(Trial(member.name, fold, *row))
+        self.trials.append(Trial(member.name, fold, *row, () if fold else _curve(fitted.history)))
         if self.interrupt is not None and self.interrupt.is_set():  # pressed while nothing counts epochs
             raise Interrupted(f"stopped after {member.name}", 0)
         self.tell(
@@ -413,8 +447,15 @@ class Search:
             all_metrics(truth, calibrated),
             tuple(self.left_out),
             interrupted,
+            (nodes, calibrated),
         )
         return ensemble.eval(), spec, portfolio
+
+
+def _curve(history: Sequence[dict[str, Any]]) -> tuple[tuple[float, ...], ...]:
+    names = ("epoch", "prediction_loss", "val_loss", "val_accuracy")
+    rows = [tuple(round(float(row[name]), 5) for name in names) for row in history if set(names) <= set(row)]
+    return tuple(rows[:: -(-len(rows) // CURVE)]) if len(rows) > 1 else ()
 
 
 def train_model(

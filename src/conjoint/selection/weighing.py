@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
 
 from ..training.metrics import log_loss, merit
 
@@ -56,6 +55,8 @@ def _greedy(shares: Array, y: Array, metric: str) -> Array:
 
 def temperature(p: Array, y: Array) -> float:
     """T for which p^(1/T) has the lowest log-loss."""
+    from scipy.optimize import minimize_scalar  # a tenth of a second that no first epoch need wait for
+
     log_p = np.log(np.maximum(p, 1e-12))
 
     def loss(log_t: float) -> float:

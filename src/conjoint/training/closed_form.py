@@ -1,5 +1,6 @@
 """Fitting the models of `nn.simple`: no epochs, a choice of strength by validation nodes."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -7,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
-from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from ..graph.graph import Graph
@@ -22,6 +22,7 @@ Array = npt.NDArray[Any]
 STRENGTHS = (0.1, 1.0, 10.0, 100.0)  # of logistic regression, as scikit-learn's C
 TELEPORTS = (0.02, 0.1, 0.3)
 ITERATIONS = 200
+SINGLE_ABOVE = 50_000_000  # numbers of a table that is read in single precision
 BOOSTING: dict[str, Any] = {"learning_rate": 0.1, "max_leaf_nodes": 31, "l2_regularization": 1.0}
 ROUNDS, BASIS = 200, 64
 
@@ -32,53 +33,89 @@ def log_loss(log_p: Array, y: Array) -> float:
 
 @one_thread
 def fit_linear(graph: Graph, split: Split, hops: str) -> HopLinear:
-    """Logistic regression by L-BFGS. Smoothing is a product at each step: no smoothed copy of X is made."""
+    """Logistic regression by L-BFGS."""
     model = HopLinear(graph.num_features, graph.num_classes, hops=hops)
     x: Any = graph.x
     if not is_sparse(x):
         deviation, mean = torch.std_mean(x.double(), dim=0, correction=0)
         model.shift.copy_(mean)
         model.scale.copy_(1.0 / torch.where(deviation > 1e-6, deviation, 1.0))
-        x = ((x - model.shift) * model.scale).numpy().astype(np.float64)
+        x = ((x - model.shift) * model.scale).numpy()
     else:
         x = to_scipy(x).astype(np.float64)
-    x_back, walk = x.T, _mean_with_self(graph)
-    walk_back = sp.csr_array(walk.T)
     y, train, val, classes = graph.y.numpy(), split.train.numpy(), split.val.numpy(), graph.num_classes
     target = np.eye(classes)[y[train]]
     shape = (len(hops), graph.num_features, classes)
     size = int(np.prod(shape))
+    project, project_back = _products(graph, x, model.hops, np.concatenate([train, val]))
 
     def logits(flat: Array) -> Array:
-        out = np.zeros((graph.num_nodes, classes))
-        for k in range(model.hops[-1], -1, -1):
-            if k in model.hops:
-                out = out + x @ flat[:size].reshape(shape)[model.hops.index(k)]
-            out = walk @ out if k else out
-        return out + flat[size:]
+        return project(flat[:size].reshape(shape)) + flat[size:]
 
     def loss(flat: Array, strength: float) -> tuple[float, Array]:
-        z, weight = logits(flat)[train], flat[:size]
-        error = softmax(z, axis=1) - target
-        spread, slopes = np.zeros((graph.num_nodes, classes)), []
-        spread[train] = error
-        for k in range(model.hops[-1] + 1):
-            if k in model.hops:
-                slopes.append(x_back @ spread)
-            spread = walk_back @ spread if k < model.hops[-1] else spread
+        z, weight = logits(flat)[: len(train)], flat[:size]
+        error = np.zeros((len(train) + len(val), classes))
+        error[: len(train)] = softmax(z, axis=1) - target
+        slopes = np.ravel(project_back(error)) + weight / strength
         value = -(log_softmax(z, axis=1) * target).sum() + 0.5 * (weight @ weight) / strength
-        return float(value), np.concatenate([np.ravel(slopes) + weight / strength, error.sum(axis=0)])
+        return float(value), np.concatenate([slopes, error.sum(axis=0)])
+
+    from scipy.optimize import minimize  # a tenth of a second that no other training waits for
 
     best, now = (np.inf, np.zeros(size + classes)), np.zeros(size + classes)
     for strength in STRENGTHS:  # from simple to flexible, each from where the last one ended
         now = minimize(loss, now, (strength,), "L-BFGS-B", jac=True, options={"maxiter": ITERATIONS}).x
-        missed = log_loss(log_softmax(logits(now)[val], axis=1), y[val])
+        missed = log_loss(log_softmax(logits(now)[len(train) :], axis=1), y[val])
         if missed > best[0]:
             break
         best = missed, now
     model.weight.data.copy_(torch.from_numpy(best[1][:size].reshape(shape).transpose(0, 2, 1).copy()))
     model.bias.data.copy_(torch.from_numpy(best[1][size:]))
     return model
+
+
+Products = tuple[Callable[[Array], Array], Callable[[Array], Array]]
+
+
+def _products(graph: Graph, x: Any, hops: list[int], rows: Array) -> Products:
+    """W -> sum over k of (P^k X)[rows] W_k and its transpose, with W of [hops, features, classes].
+
+    Dense features are smoothed once. Sparse ones would fill up, so that their products are smoothed instead.
+    """
+    walk = _mean_with_self(graph) if hops[-1] else None
+    if walk is None or not sp.issparse(x):
+        tables, smoothed = [], x
+        for k in range(hops[-1] + 1):
+            smoothed = walk @ smoothed if k else smoothed
+            tables += [smoothed[rows]] if k in hops else []
+        double = sp.issparse(x) or len(rows) * x.shape[1] < SINGLE_ABOVE
+        table = tables[0] if walk is None else np.concatenate(tables, axis=1)
+        table = table.astype(np.float64 if double else np.float32)
+        shape = (len(hops), x.shape[1], -1)
+        return (
+            lambda weight: table @ weight.reshape(table.shape[1], -1).astype(table.dtype),
+            lambda error: (table.T @ error.astype(table.dtype)).reshape(shape),
+        )
+    walk_back, x_back = sp.csr_array(walk.T), x.T
+
+    def project(weight: Array) -> Array:
+        out = np.zeros((graph.num_nodes, weight.shape[2]))
+        for k in range(hops[-1], -1, -1):
+            if k in hops:
+                out = out + x @ weight[hops.index(k)]
+            out = walk @ out if k else out
+        return out[rows]
+
+    def project_back(error: Array) -> Array:
+        spread, slopes = np.zeros((graph.num_nodes, error.shape[1])), []
+        spread[rows] = error
+        for k in range(hops[-1] + 1):
+            if k in hops:
+                slopes.append(x_back @ spread)
+            spread = walk_back @ spread if k < hops[-1] else spread
+        return np.stack(slopes)
+
+    return project, project_back
 
 
 def _mean_with_self(graph: Graph) -> sp.csr_array:
@@ -112,7 +149,8 @@ def fit_boosting(graph: Graph, split: Split, seed: int, rank: int = BASIS) -> Bo
     """scikit-learn's histogram boosting; validation nodes choose the number of rounds."""
     from sklearn.ensemble import HistGradientBoostingClassifier  # half a second to import
 
-    blank = BoostedTrees(graph.num_features, graph.num_classes, rank=rank)
+    blank = BoostedTrees(graph.num_features, graph.num_classes, rank=rank, labelled=graph.num_nodes)
+    blank.labels[split.train] = graph.y[split.train]
     if blank.basis.numel():
         blank.basis.copy_(torch.from_numpy(reducing_basis(graph.x, rank=rank)))
     with torch.no_grad():
@@ -159,7 +197,9 @@ def _as_model(maker: Any, rounds: int, graph: Graph, blank: BoostedTrees, rank: 
             parts["value"].append(np.where(leaf, nodes["value"], 0.0))
             root[k, place] = size
             size += len(nodes)
-    model = BoostedTrees(graph.num_features, graph.num_classes, nodes=size, rounds=rounds, rank=rank)
+    sizes = {"nodes": size, "rounds": rounds, "rank": rank, "labelled": graph.num_nodes}
+    model = BoostedTrees(graph.num_features, graph.num_classes, **sizes)
+    model.labels.copy_(blank.labels)
     for name, arrays in parts.items():
         getattr(model, name).copy_(torch.from_numpy(np.concatenate(arrays)))
     model.basis.copy_(blank.basis)
@@ -187,7 +227,8 @@ def fit_closed_form(
         settings = {"teleport": model.teleport, "steps": model.steps}
     else:
         model = fit_boosting(graph, split, config.seed)
-        settings = {"nodes": model.left.numel(), "rounds": model.rounds, "rank": BASIS}
+        sizes = {"nodes": model.left.numel(), "rounds": model.rounds, "labelled": graph.num_nodes}
+        settings = {"rank": BASIS, **sizes}
     config = replace(config, epochs=1, row_normalise="never")
     with torch.no_grad():
         found = model(graph.x, graph.adjacency).log_softmax(dim=1).numpy()[split.val.numpy()]

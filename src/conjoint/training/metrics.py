@@ -5,18 +5,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import (
-    average_precision_score,
-    f1_score,
-    precision_recall_fscore_support,
-    recall_score,
-    roc_auc_score,
-)
 
 from ..errors import InputError
 
 Array = npt.NDArray[Any]
 BINS = 10
+
+
+def _scikit() -> Any:
+    from sklearn import metrics  # half a second to import, which a training's first epochs need not wait for
+
+    return metrics
 
 
 def accuracy(y: Array, p: Array) -> float:
@@ -26,12 +25,12 @@ def accuracy(y: Array, p: Array) -> float:
 
 def balanced_accuracy(y: Array, p: Array) -> float:
     """The mean of the classes' own accuracies: a rare class counts as much as a common one."""
-    return float(recall_score(y, p.argmax(axis=1), labels=np.unique(y), average="macro"))
+    return float(_scikit().recall_score(y, p.argmax(axis=1), labels=np.unique(y), average="macro"))
 
 
 def macro_f1(y: Array, p: Array) -> float:
     """The mean of the classes' F1."""
-    return float(f1_score(y, p.argmax(axis=1), average="macro"))
+    return float(_scikit().f1_score(y, p.argmax(axis=1), average="macro"))
 
 
 def log_loss(y: Array, p: Array) -> float:
@@ -49,12 +48,12 @@ def _one_against_rest(score: Callable[[Array, Array], float], y: Array, p: Array
 
 def roc_auc(y: Array, p: Array) -> float:
     """How surely a node of a class is ranked before one of another; classes against the rest, averaged."""
-    return _one_against_rest(roc_auc_score, y, p)
+    return _one_against_rest(_scikit().roc_auc_score, y, p)
 
 
 def average_precision(y: Array, p: Array) -> float:
     """Precision averaged over recall; classes against the rest, averaged."""
-    return _one_against_rest(average_precision_score, y, p)
+    return _one_against_rest(_scikit().average_precision_score, y, p)
 
 
 def calibration_error(y: Array, p: Array) -> float:
@@ -96,9 +95,16 @@ def all_metrics(y: Array, p: Array) -> dict[str, float]:
     }
 
 
+def majority_metrics(y: Array, classes: int) -> dict[str, float]:
+    """Every metric of always saying these nodes' most common class, with their shares as probabilities."""
+    shares = np.bincount(y, minlength=classes) / max(len(y), 1)
+    return {name: round(found(y, np.tile(shares, (len(y), 1))), 6) for name, found in METRICS.items()}
+
+
 def per_class(y: Array, p: Array, names: list[str]) -> list[dict[str, Any]]:
     """One row a class: nodes, precision, recall, F1."""
-    parts = precision_recall_fscore_support(y, p.argmax(axis=1), labels=range(len(names)), zero_division=0.0)
+    count = _scikit().precision_recall_fscore_support
+    parts = count(y, p.argmax(axis=1), labels=range(len(names)), zero_division=0.0)
     rows = zip(names, *parts, strict=True)
     return [
         {"class": name, "nodes": int(nodes), "precision": float(a), "recall": float(b), "f1": float(c)}

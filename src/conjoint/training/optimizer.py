@@ -1,5 +1,6 @@
 """Adam with the structural parameters in a group of their own."""
 
+from inspect import unwrap
 from typing import Any
 
 import torch
@@ -9,7 +10,24 @@ from ..nn.model import NodeModel
 from .config import TrainConfig
 
 
-class RowAdam(torch.optim.Adam):
+class Adam(torch.optim.Adam):
+    """torch's Adam, called without the wrappers by which torch's compiler passes over it.
+
+    At their first call they import that compiler, 800 modules that take as long as torch itself.
+    """
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        unwrap(torch.optim.Adam.add_param_group)(self, param_group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        unwrap(torch.optim.Adam.zero_grad)(self, set_to_none)
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        unwrap(torch.optim.Adam.step)(self)
+
+
+class RowAdam(Adam):
     """Adam that also updates single rows of large parameters: `step_rows` reads and writes those rows alone.
 
     Every row counts its own steps, so the bias correction is right however rarely a row is met. A parameter
@@ -35,9 +53,7 @@ class RowAdam(torch.optim.Adam):
         parameter[rows] -= mean.mul_(scale).div_(corrected.sqrt_().add_(eps))
 
 
-def make_optimizer(
-    model: NodeModel, config: TrainConfig, kind: type[torch.optim.Adam] = torch.optim.Adam
-) -> Any:
+def make_optimizer(model: NodeModel, config: TrainConfig, kind: type[Adam] = Adam) -> Any:
     """Adam in its fused form: one pass over the weights, the same bits at any number of threads."""
     structural = model.structural_parameters()
     apart = {id(p) for p in structural}

@@ -8,6 +8,7 @@
 #include "aggregation.h"
 #include "attention.h"
 #include "projection.h"
+#include "product.h"
 #include "shares.h"
 #include "structure.h"
 

@@ -56,6 +56,37 @@ ALWAYS_INLINE ix surviving(const NAME(SparseRows) * x, Mask mask, ix e0, ix e1, 
     return count;
 }
 
+/* Bit k is set where x[k] is not 0, for the first `count` numbers, at most eight. */
+ALWAYS_INLINE unsigned nonzeros(const real *x, ix count) {
+    unsigned found = 0;
+    SIMD for (ix k = 0; k < count; k++) found |= (unsigned)(x[k] != 0) << k;
+    return found;
+}
+
+/* Dense rows to CSR, first how many numbers of each row are not 0: rowptr is [rows + 1], from 0 on. */
+EXPORT void NAME(count_nonzeros)(const real *x, ix rows, ix columns, ix *rowptr, int threads) {
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && rows * columns > PARALLEL_CHUNKS * CHUNK_WORK)
+    for (ix i = 0; i < rows; i++) {
+        int32_t count = 0;
+        SIMD for (ix c = 0; c < columns; c++) count += x[i * columns + c] != 0;
+        rowptr[i + 1] = count;
+    }
+    rowptr[0] = 0;
+    for (ix i = 0; i < rows; i++) rowptr[i + 1] += rowptr[i];
+}
+
+/* Then which, in the order of the columns. */
+EXPORT void NAME(pack_nonzeros)(const real *x, ix rows, ix columns, const ix *rowptr, ix *col, real *value, int threads) {
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && rows * columns > PARALLEL_CHUNKS * CHUNK_WORK)
+    for (ix i = 0; i < rows; i++) {
+        const real *row = x + i * columns;
+        ix to = rowptr[i];
+        for (ix c = 0; c < columns; c += LANES)
+            for (unsigned set = nonzeros(row + c, smaller(LANES, columns - c)); set; set &= set - 1, to++)
+                col[to] = c + __builtin_ctz(set), value[to] = row[col[to]];
+    }
+}
+
 /* Columns whose sums are kept in registers: the paper's width, eight heads of eight channels. */
 enum { SUMMED = 64 };
 

@@ -7,12 +7,12 @@ Gram matrix, so they cost O(|E| rank + N rank^2) and are exact.
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn.inits import glorot
 
 from ...errors import InputError
 from ...graph.adjacency import Adjacency
 from .. import ops
 from ..attention import Structure
+from ..layers import glorot
 from .base import Intervention, Temperature
 
 
@@ -63,9 +63,9 @@ class LowRank(Intervention):
 
 
 class MatrixFactorization(LowRank):
-    r"""Eq. 2 (MF): V V^T approximates the adjacency. C_ij is high within a cluster.
+    """Eq. 2 (MF): VVᵀ approximates the adjacency. C_ij is high within a cluster.
 
-    .. math:: L = \|A - V V^T\|_F^2 = \|A\|^2 - 2 \sum_{ij} A_{ij} C_{ij} + \|V^T V\|_F^2
+    `L = ‖A − VVᵀ‖² = ‖A‖² − 2 Σ_ij A_ij C_ij + ‖VᵀV‖²`
 
     A has no self-loops and counts parallel edges once.
     """
@@ -78,9 +78,9 @@ class MatrixFactorization(LowRank):
 
 
 class SelfExpression(LowRank):
-    r"""Eq. 3 (SC): each row of A is expressed by other rows. C_ij is high where j's links express i's.
+    """Eq. 3 (SC): each row of A is expressed by other rows. C_ij is high where j's links express i's.
 
-    .. math:: L = \|A - V V^T A\|_F^2 = \|A\|^2 - 2 \|A^T V\|_F^2 + \mathrm{tr}(V^T A A^T V \cdot V^T V)
+    `L = ‖A − VVᵀA‖² = ‖A‖² − 2 ‖AᵀV‖² + tr(VᵀAAᵀV · VᵀV)`
     """
 
     expresses = True
@@ -129,9 +129,9 @@ def _scales(adj: Adjacency, dtype: torch.dtype) -> tuple[Tensor, Tensor, float]:
 
 
 class NormalisedFactorization(NormalisedFactors):
-    r"""MF of S. At its optimum V holds the leading eigenvectors, which `SpectralSimilarity` computes.
+    """MF of S. At its optimum V holds the leading eigenvectors, which `SpectralSimilarity` computes.
 
-    .. math:: L = \|S - V V^T\|_F^2 = \|S\|^2 - 2 \langle P, V \rangle + \|V^T V\|_F^2
+    `L = ‖S − VVᵀ‖² = ‖S‖² − 2 ⟨P, V⟩ + ‖VᵀV‖²`
     """
 
     def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
@@ -142,9 +142,9 @@ class NormalisedFactorization(NormalisedFactors):
 
 
 class NormalisedExpression(NormalisedFactors):
-    r"""SC of S: each row of S is expressed by other rows.
+    """SC of S: each row of S is expressed by other rows.
 
-    .. math:: L = \|S - V V^T S\|_F^2 = \|S\|^2 - 2 \|P\|_F^2 + \mathrm{tr}(P^T P \cdot V^T V)
+    `L = ‖S − VVᵀS‖² = ‖S‖² − 2 ‖P‖² + tr(PᵀP · VᵀV)`
     """
 
     expresses = True

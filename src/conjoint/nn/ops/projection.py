@@ -6,25 +6,60 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import Function
+from torch.utils.weak import WeakTensorKeyDictionary
 
-from ...graph.sparse import is_sparse
+from ...graph.sparse import SPARSE_BELOW, csr_tensor, is_sparse
 from ...kernels import memory
 from ...kernels.gradient import once_differentiable
-from ...kernels.library import Values, partial_sums, run, takes
+from ...kernels.library import WIDE_PRODUCTS, Values, partial_sums, run, takes
 from ...recording import direct
 from .activation import drop, mask_of
-from .entries import contiguous
+from .entries import EXACT, contiguous
 
 Pair = Sequence[Tensor | None]  # of source and of target
+NARROW = 16  # rows or columns of a product, below which it is left to torch
+WORTH_PACKING = (128, 1 << 17)  # columns and numbers, from which on dense features are searched for zeros
+_packed: WeakTensorKeyDictionary = WeakTensorKeyDictionary()  # x -> (its version, its non-zeros or None)
+
+
+def without_zeros(x: Tensor) -> Tensor:
+    """Features that are stored dense but mostly zero, as sparse CSR rows; anything else as it is.
+
+    What was found is kept as long as the tensor lives and is not changed: torch counts its changes in place
+    (not those through `x.data` or a NumPy array that shares its memory).
+    """
+    columns, numbers = WORTH_PACKING
+    if is_sparse(x) or x.requires_grad or x.numel() < numbers or x.dim() != 2 or x.size(1) < columns:
+        return x
+    if not x.is_cpu or x.dtype not in EXACT or not direct(x) or x.is_inference():
+        return x
+    version, found = _packed.get(x, (None, None))
+    if version != x._version:
+        found = _pack(x)
+        _packed[x] = (x._version, found)
+    return x if found is None else found
+
+
+def _pack(x: Tensor) -> Tensor | None:
+    x = x.contiguous()
+    rowptr = torch.empty(x.size(0) + 1, dtype=torch.long)
+    if not takes(x):
+        return x.to_sparse_csr() if int(x.count_nonzero()) < SPARSE_BELOW * x.numel() else None
+    run("count_nonzeros", x.dtype, (x, *x.shape), (rowptr,))
+    count = int(rowptr[-1])
+    if count >= SPARSE_BELOW * x.numel():
+        return None
+    col, values = rowptr.new_empty(count), x.new_empty(count)
+    run("pack_nonzeros", x.dtype, (x, *x.shape, rowptr), (col, values))
+    return csr_tensor(rowptr, col, values, x.shape, checked=False)
 
 
 def project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None = None) -> Tensor:
     """W x for every row, dense or sparse CSR (dropout: sparse alone). [rows, in], [out, in] -> [rows, out]"""
     if is_sparse(x):
         return sparse_project(x, weight, dropout, seed)
-    large = max(x.size(-1), weight.size(0)) * x.size(0) * x.element_size() >= memory.LARGE_BYTES
-    if large and takes(x, weight) and x.dim() == 2 and not torch.compiler.is_compiling():
-        return _Project.apply(x, weight)
+    if takes(x, weight) and x.dim() == 2 and not torch.compiler.is_compiling():
+        return _Project.apply(*contiguous(x, weight))
     return x @ weight.t()
 
 
@@ -34,15 +69,32 @@ class _Project(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return torch.mm(x, weight.t(), out=memory.empty(x, x.size(0), weight.size(0)))
+        return multiply(x, weight.t())
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        d_weight = grad.t() @ x if ctx.needs_input_grad[1] else None
-        d_x = torch.mm(grad, weight, out=memory.empty(x, *x.shape)) if ctx.needs_input_grad[0] else None
-        return d_x, d_weight
+        d_weight = multiply(grad.t(), x) if ctx.needs_input_grad[1] else None
+        return multiply(grad, weight) if ctx.needs_input_grad[0] else None, d_weight
+
+
+def multiply(a: Tensor, b: Tensor) -> Tensor:
+    """a b without a gradient, in memory that is kept if it is large. [rows, depth], [depth, columns]
+
+    The kernel has the bits of MKL's product, which takes other ways for the narrowest shapes.
+    """
+    (rows, depth), columns = a.shape, b.size(1)
+    out = memory.empty(a, rows, columns)
+    a_turned, b_turned = not a.is_contiguous(), not b.is_contiguous()
+    stored = (a.t() if a_turned else a), (b.t() if b_turned else b)
+    fits = min(rows, columns) >= NARROW and all(one.is_contiguous() for one in stored)
+    if not WIDE_PRODUCTS or a.dtype != torch.float32 or not fits:
+        return torch.mm(a, b, out=out)
+    turned = torch.empty_like(stored[1]) if b_turned else None
+    reads = (*stored, rows, columns, depth, int(a_turned), int(b_turned))
+    run("product", a.dtype, reads, (turned, out))
+    return out
 
 
 def head_project(x: Tensor, weight: Tensor) -> Tensor:

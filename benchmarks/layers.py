@@ -1,0 +1,109 @@
+"""The public API put where PyG's stood: `CATConv` for `GATConv`, and the README's `CAT` step, as ratios.
+
+    python -m benchmarks.layers [--seconds 3] [--rows layer,cat] [--graphs cora,pubmed]
+
+Both take turns in one process; times are lower quartiles, which a busy machine disturbs least.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.nn import GATConv
+
+from conjoint import CAT, CATConv, MatrixFactorization, SelfExpression, load
+from conjoint.graph.sparse import row_normalise
+
+from .graphs import Case
+from .peers import PyGGAT
+
+Step = Callable[[], None]
+Pair = tuple[str, Step, Step]  # a row's name, ours, PyG's
+
+
+def quartiles(*steps: Step, seconds: float, least: int = 8) -> list[float]:
+    times: list[list[float]] = [[] for _ in steps]
+    for step in (*steps, *steps):
+        step()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times[0]) < least:
+        for found, step in zip(times, steps, strict=True):
+            start = time.perf_counter()
+            step()
+            found.append(time.perf_counter() - start)
+    return [sorted(found)[len(found) // 4] for found in times]
+
+
+def layer_step(layer: torch.nn.Module, x: Tensor, edge_index: Tensor) -> Step:
+    """Forward and backward, with the gradient of x, as in the middle of a network."""
+
+    def step() -> None:
+        layer.zero_grad(set_to_none=True)
+        x.grad = None
+        layer(x, edge_index).sum().backward()
+
+    return step
+
+
+def layers(case: Case) -> Iterator[Pair]:
+    nodes = case.x.size(0)
+    for width in (64, 256):
+        for dropout in (0.0, 0.6):
+            x = torch.randn(nodes, width).requires_grad_()
+            pyg = layer_step(GATConv(width, width // 8, 8, dropout=dropout), x, case.edge_index)
+            for name in ("none", "mf"):
+                scores = None if name == "none" else MatrixFactorization(nodes, case.classes)
+                ours = CATConv(width, width // 8, 8, dropout=dropout, intervention=scores)
+                yield f"CATConv {width}, dropout {dropout}, {name}", layer_step(ours, x, case.edge_index), pyg
+
+
+def training_step(model: CAT | PyGGAT, x: Tensor, case: Case, penalised: bool) -> Step:
+    """The README's: all labels, Adam as it comes."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
+
+    def step() -> None:
+        loss = F.cross_entropy(model(x, case.edge_index), case.y)
+        if isinstance(model, CAT) and penalised:
+            loss = loss + 0.01 * model.penalty()
+        optimizer.zero_grad(), loss.backward(), optimizer.step()
+
+    return step
+
+
+def networks(case: Case) -> Iterator[Pair]:
+    features, nodes = case.x.size(1), case.x.size(0)
+    pyg = training_step(PyGGAT(case), case.dense_x, case, False)
+    for stored, x in (("sparse", case.x), ("dense", case.dense_x)):
+        for name, make in (("mf", MatrixFactorization), ("sc", SelfExpression), ("gat", None)):
+            scores = None if make is None else make(nodes, case.classes)
+            model = CAT(features, 8, case.classes, intervention=scores, self_term=make is not None)
+            yield f"CAT {name}, {stored}", training_step(model, x, case, make is not None), pyg
+
+
+ROWS = {"layer": layers, "cat": networks}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--rows", default=",".join(ROWS))
+    parser.add_argument("--graphs", default="cora,pubmed")
+    parser.add_argument("--only", default="", help="rows whose name holds this")
+    given = parser.parse_args()
+    print(f"{torch.get_num_threads()} threads")
+    for graph in given.graphs.split(","):
+        data = load(graph)
+        case = Case(graph, row_normalise(data.x), data.edge_index, data.y, data.train_mask)
+        for kind in given.rows.split(","):
+            for name, ours, pyg in ROWS[kind](case):
+                if given.only in name:
+                    mine, theirs = quartiles(ours, pyg, seconds=given.seconds)
+                    times = f"{mine * 1e3:7.2f} ms, {theirs * 1e3:7.1f} ms"
+                    print(f"{graph:7} {name:32} {theirs / mine:5.1f}x  {times}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

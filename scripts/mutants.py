@@ -1,0 +1,382 @@
+"""Do the tests notice when the code is wrong? One small change at a time, and the tests that reach it.
+
+    python scripts/mutants.py --reach                 which test enters which function (some minutes, once)
+    python scripts/mutants.py --sample 200 --seed 1   try a sample; done ones are not tried again
+    python scripts/mutants.py --summary               what results/mutants/rows.jsonl says
+
+A mutant is a copy of the package in which one operator, constant, condition, argument order, return value or
+statement is another. It is killed if one of the tests that enter the changed function fails (for a change
+outside of functions: that enter any function of the module), quickest first, or hangs. Survivors need a test,
+or a reason in results/mutants/survivors.toml why no test can tell them from the original.
+
+Tests run in forks of one process that has torch imported, so that a mutant costs seconds.
+"""
+
+import argparse
+import ast
+import copy
+import hashlib
+import importlib
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+ROWS, REASONS = ROOT / "results" / "mutants" / "rows.jsonl", ROOT / "results" / "mutants" / "survivors.toml"
+REACH = ROOT / "build" / "reach.json"
+MODULES = ("nn/**/*.py", "kernels/*.py", "training/*.py", "selection/*.py", "experiments/stats.py")
+TESTS = ("tests/nn", "tests/kernels", "tests/training", "tests/selection", "tests/experiments/test_stats.py")
+WARM = (
+    "torch",
+    "torch_geometric.nn",
+    "scipy.stats",
+    "sklearn.linear_model",
+    "polars",
+    "hypothesis",
+    "pytest",
+)
+BUDGET = 60.0  # seconds that the tests of one mutant may take by the map; the slowest are left out
+# Libraries that are imported already cannot be rewritten, and need not be.
+PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+OUTSIDE = "<module>"
+
+COMPARE = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+ARITHMETIC = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    module: str  # path below the package
+    function: str  # qualified name; OUTSIDE of all functions
+    line: int
+    kind: str
+    before: str
+    after: str
+    within: str  # the statement
+    place: int  # among all changes of the module
+
+    @property
+    def key(self) -> str:
+        """The same as long as this statement and its place in the function are."""
+        parts = (self.module, self.function, self.kind, self.before, self.after, self.within)
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Whatever may be put in the place of one node."""
+    other = copy.deepcopy(node)
+    match other:
+        case ast.Compare(ops=[op, *_]) if type(op) in COMPARE:
+            other.ops[0] = COMPARE[type(op)]()
+            yield "comparison", other
+        case ast.BinOp(op=op) if type(op) in ARITHMETIC:
+            other.op = ARITHMETIC[type(op)]()
+            yield "arithmetic", other
+        case ast.AugAssign(op=op) if type(op) in ARITHMETIC:
+            other.op = ARITHMETIC[type(op)]()
+            yield "arithmetic", other
+            yield "statement", ast.Pass()
+        case ast.BoolOp(op=op):
+            other.op = ast.Or() if isinstance(op, ast.And) else ast.And()
+            yield "and/or", other
+        case ast.UnaryOp(op=ast.Not() | ast.USub()):
+            yield "sign", other.operand
+        case ast.Constant(value=bool() as value):
+            yield "constant", ast.Constant(not value)
+        case ast.Constant(value=int() | float() as value):
+            yield "constant", ast.Constant(value + 1 if value + 1 != value else 2 * value)
+            yield "constant", ast.Constant(value - 1 if value - 1 != value else value / 2)
+        case ast.Call(args=[first, second, *rest]) if not any(isinstance(a, ast.Starred) for a in other.args):
+            other.args = [second, first, *rest]
+            yield "arguments", other
+        case ast.IfExp():
+            other.body, other.orelse = other.orelse, other.body
+            yield "condition", other
+        case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
+            yield "return", ast.Return(ast.Constant(None))
+        case ast.Expr(value=value) if not isinstance(value, ast.Constant):  # a docstring
+            yield "statement", ast.Pass()
+        case ast.Assign() | ast.Raise() | ast.Break() | ast.Continue() | ast.Delete():
+            yield "statement", ast.Pass()
+
+
+class Finder(ast.NodeTransformer):
+    """Walks through a module and, where `place` is reached, makes that change. Else it only counts."""
+
+    def __init__(self, module: str, place: int | None = None) -> None:
+        self.module, self.place, self.found, self.names = module, place, list[Mutant](), list[str]()
+        self.statement: ast.stmt | None = None
+
+    def visit(self, node: ast.AST) -> Any:
+        if _says_nothing(node):
+            return node
+        outer, inside = self.statement, isinstance(node, ast.FunctionDef | ast.ClassDef)
+        if isinstance(node, ast.stmt):
+            self.statement = node
+        for kind, other in changes(node):
+            where, place = ".".join(self.names) or OUTSIDE, len(self.found)
+            texts = (_text(node), _text(other), _text(self.statement))
+            self.found.append(Mutant(self.module, where, getattr(node, "lineno", 0), kind, *texts, place))
+            if self.place == place:
+                self.statement = outer
+                return ast.copy_location(other, node)
+        if inside:
+            self.names.append(node.name)  # type: ignore[attr-defined]
+        self._children(node)
+        if inside:
+            self.names.pop()
+        self.statement = outer
+        return node
+
+    def _children(self, node: ast.AST) -> None:
+        for name, value in ast.iter_fields(node):
+            if name in ("annotation", "returns", "decorator_list", "type_params"):
+                continue
+            if isinstance(value, list):
+                value[:] = [self.visit(part) if isinstance(part, ast.AST) else part for part in value]
+            elif isinstance(value, ast.AST):
+                setattr(node, name, self.visit(value))
+
+
+def _text(node: ast.AST | None) -> str:
+    return ast.unparse(node).splitlines()[0] if node is not None else ""
+
+
+def _says_nothing(node: ast.AST) -> bool:
+    """What no test should look at: assertions for the type checker, lengths that agree, stack levels."""
+    return (
+        isinstance(node, ast.Assert | ast.Import | ast.ImportFrom | ast.JoinedStr)
+        or (isinstance(node, ast.keyword) and node.arg in ("strict", "stacklevel", "maxsize"))
+        or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
+    )
+
+
+def mutants_of(module: str, source: str) -> list[Mutant]:
+    finder = Finder(module)
+    finder.visit(ast.parse(source))
+    return finder.found
+
+
+def mutated(mutant: Mutant, source: str) -> str:
+    return ast.unparse(
+        ast.fix_missing_locations(Finder(mutant.module, mutant.place).visit(ast.parse(source)))
+    )
+
+
+def all_mutants() -> list[Mutant]:
+    package = ROOT / "src" / "conjoint"
+    paths = sorted(path for pattern in MODULES for path in package.glob(pattern))
+    return [one for path in paths for one in mutants_of(str(path.relative_to(package)), path.read_text())]
+
+
+class Reach:
+    """A pytest plugin: which functions of the package each passed test enters, and how long it takes."""
+
+    def __init__(self, package: Path) -> None:
+        self.package, self.tests = str(package) + os.sep, dict[str, dict[str, Any]]()
+        self.entered: set[CodeType] = set()
+
+    def _enter(self, frame: FrameType, event: str, argument: Any) -> None:
+        if frame.f_code.co_filename.startswith(self.package):
+            self.entered.add(frame.f_code)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.entered = set()
+        sys.settrace(self._enter)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.when == "call" and report.passed:
+            self.tests[report.nodeid] = {"seconds": round(report.duration, 3)}
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        sys.settrace(None)
+        if nodeid in self.tests:
+            names = (f"{code.co_filename.removeprefix(self.package)}:{_name(code)}" for code in self.entered)
+            self.tests[nodeid]["enters"] = sorted(set(names))
+
+
+def _name(code: CodeType) -> str:
+    return code.co_qualname.replace(".<locals>", "").split(".<")[0]
+
+
+def make_reach() -> None:
+    import pytest
+
+    sys.path.insert(0, str(ROOT / "src"))
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests"), str(ROOT)])
+    reach = Reach(ROOT / "src" / "conjoint")
+    pytest.main(["-q", "-p", "no:cacheprovider", *TESTS], plugins=[reach])
+    REACH.parent.mkdir(exist_ok=True)
+    REACH.write_text(json.dumps(reach.tests, indent=0) + "\n")
+
+
+def tests_for(mutant: Mutant, reach: dict[str, Any]) -> list[str]:
+    """The quickest first, as far as the budget goes."""
+    inside = f"{mutant.module}:{mutant.function}"
+    whole = mutant.function == OUTSIDE or not any(inside in one["enters"] for one in reach.values())
+
+    def enters(names: list[str]) -> bool:
+        return any(name.startswith(f"{mutant.module}:") if whole else name == inside for name in names)
+
+    chosen, left = [], BUDGET
+    for name in sorted(reach, key=lambda name: reach[name]["seconds"]):
+        left -= reach[name]["seconds"] if enters(reach[name]["enters"]) else 0.0
+        if left > 0 and enters(reach[name]["enters"]):
+            chosen.append(name)
+    return chosen
+
+
+class Workshop:
+    """A copy of the package, the tests beside it, and forks of this process that run them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.package, self.time = folder / "src" / "conjoint", int(time.time())
+        shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        paths = [str(folder / "src"), str(ROOT / "tests"), str(ROOT)]
+        os.environ |= {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+        sys.path[:0] = paths
+        for name in WARM:
+            importlib.import_module(name)
+
+    def outcome(self, mutant: Mutant, tests: list[str], limit: float) -> str:
+        path = self.package / mutant.module
+        source = path.read_text()
+        try:
+            self._write(path, mutated(mutant, source))
+            return self.tests(tests, limit)
+        finally:
+            self._write(path, source)
+
+    def tests(self, tests: list[str], limit: float) -> str:
+        """ "survived", or how they noticed."""
+        child = os.fork()
+        if child == 0:
+            _run_tests(tests)
+        os.setpgid(child, child)  # whatever the tests start ends with them
+        ends = time.monotonic() + limit
+        while time.monotonic() < ends:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return "survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
+            time.sleep(0.05)
+        os.killpg(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return "timeout"
+
+    def _write(self, path: Path, text: str) -> None:
+        """A time of its own, so that no compiled file of another version is taken for this one's."""
+        path.write_text(text)
+        self.time += 1
+        os.utime(path, (self.time, self.time))
+
+
+def _run_tests(tests: list[str]) -> None:
+    """In a fork: never returns."""
+    import pytest
+
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for handle in (0, 1, 2):
+        os.dup2(nothing, handle)
+    code = 1
+    try:
+        code = int(pytest.main([*PYTEST, *tests]))
+    finally:
+        os._exit(code)
+
+
+def try_sample(number: int, seed: int, again: bool) -> None:
+    """Append one row for every mutant of the sample that has none yet."""
+    reach = json.loads(REACH.read_text())
+    sample = random.Random(seed).sample(all_mutants(), number)
+    done = {row["key"]: row for row in read_rows()}
+    with tempfile.TemporaryDirectory() as folder:
+        workshop = Workshop(Path(folder))
+        quickest = sorted(reach, key=lambda name: reach[name]["seconds"])[:200]
+        if workshop.tests(quickest, 600) != "survived":
+            raise SystemExit(
+                "the tests fail on the package as it is; mend that, or make the map anew: --reach"
+            )
+        for mutant in sample:
+            old = done.get(mutant.key)
+            if old is not None and not (again and old["outcome"] == "survived"):
+                continue
+            tests = tests_for(mutant, reach)
+            limit = 60 + 5 * sum(reach[name]["seconds"] for name in tests)
+            began = time.monotonic()
+            outcome = workshop.outcome(mutant, tests, limit) if tests else "no test"
+            row = {"key": mutant.key, **asdict(mutant), "outcome": outcome, "tests": len(tests)}
+            row |= {"seed": seed, "seconds": round(time.monotonic() - began, 1)}
+            ROWS.parent.mkdir(parents=True, exist_ok=True)
+            with open(ROWS, "a") as file:
+                file.write(json.dumps(row) + "\n")
+            change = f"{mutant.before} -> {mutant.after} in {mutant.within}"
+            print(f"{outcome:9} {mutant.module}:{mutant.line} {change}", flush=True)
+
+
+def read_rows() -> list[dict[str, Any]]:
+    """The last row of every mutant, in the order in which they were first tried."""
+    rows: dict[str, dict[str, Any]] = {}
+    for line in ROWS.read_text().splitlines() if ROWS.exists() else ():
+        row = json.loads(line)
+        rows[row["key"]] = row
+    return list(rows.values())
+
+
+def summary() -> int:
+    """The score, by package; survivors with their reasons. 1 if one has none."""
+    rows = read_rows()
+    reasons = tomllib.loads(REASONS.read_text()) if REASONS.exists() else {}
+    by_package: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        by_package[row["module"].split("/")[0]][row["outcome"]] += 1
+    for package, outcomes in sorted(by_package.items()):
+        alive = outcomes["survived"] + outcomes["no test"]
+        print(f"{package:12} {outcomes.total():4} tried, {outcomes.total() - alive:4} killed")
+    alive_rows = [row for row in rows if row["outcome"] in ("survived", "no test")]
+    print(f"{'all':12} {len(rows):4} tried, {len(rows) - len(alive_rows):4} killed")
+    for row in alive_rows:
+        where = f"{row['key']} {row['module']}:{row['line']}"
+        reason = reasons.get(row["key"], "NO REASON GIVEN")
+        print(f"{where} {row['before']} -> {row['after']} in {row['within']}: {reason}")
+    return int(any(row["key"] not in reasons for row in alive_rows))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--reach", action="store_true", help="run all tests once and note what they enter")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="try N mutants")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
+    parser.add_argument("--again", action="store_true", help="also those that survived before")
+    parser.add_argument("--summary", action="store_true", help="the score, and who survived")
+    options = parser.parse_args()
+    os.chdir(ROOT)
+    if options.reach or (options.sample and not REACH.exists()):
+        make_reach()
+    if options.sample:
+        try_sample(options.sample, options.seed, options.again)
+    return summary() if options.summary or not (options.reach or options.sample) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

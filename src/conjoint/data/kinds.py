@@ -1,0 +1,122 @@
+"""What a column of features is: a number, a date, yes or no, a category, text, or nothing to learn from."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from .cells import MOST, Read, dates, numbers, yes_or_no
+from .columns import SPLIT_NAMES
+
+# A text column with more different values than this is no category unless its values come again and again.
+MAX_GUESSED_CATEGORIES = 100
+ENOUGH_ROWS = 20  # fewer say nothing about whether all values differ by chance
+NEARLY_ALL = 0.95
+EXACT = 2**53  # above it a number is a name: neighbouring ones are the same float
+ID_NAME = re.compile(
+    r"(^|[_\s.:-])(id|ids|uid|uuid|guid|key|index|idx|rowid|pk|serial)$|[a-z](Id|ID|Uuid)$", re.I
+)
+SPLIT_NAME = re.compile(
+    r"^(is_?|in_?)?(train(ing)?|val(id(ation)?)?|test)(_?(mask|set|split))?$|^(split|fold|part)$", re.I
+)
+# Why a column is left out.
+EMPTY, CONSTANT, IDENTIFIER, SPLIT = "empty", "constant", "an identifier", "a split"
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """`name` is number, date, yes/no, category, text or left out; `why` says what was assumed."""
+
+    name: str
+    read: Read | None = None
+    why: str = ""
+
+
+def is_index(name: str) -> bool:
+    """Whether a column is the row number that pandas or a spreadsheet adds."""
+    return name == "" or name.lower().startswith("unnamed:") or name.lower() == "index"
+
+
+def kind_of(column: pl.Series, standardise: bool) -> Kind:
+    """Decided by the cells alone; `column` is text without what stands for a missing value."""
+    known = column.drop_nulls()
+    if not len(known):
+        return Kind("left out", why=EMPTY)
+    kinds = known.n_unique()
+    if _is_split(column.name, known, kinds):
+        return Kind("left out", why=SPLIT)
+    found = _number(column, known, kinds)
+    if found is not None:
+        day = (
+            dates(column)
+            if found.count == len(known) and known.str.contains(r"^(19|20)\d{6}$").all()
+            else None
+        )
+        if day is not None:
+            return Kind("date", day)
+        if standardise and _is_identifier(column.name, found.values.drop_nulls()):
+            return Kind("left out", why=IDENTIFIER)
+        return Kind("number", found, found.how)
+    if kinds == 2 and (words := yes_or_no(column)).count == len(known):
+        return Kind("yes/no", words)
+    if (day := dates(column)) is not None:
+        return Kind("date", day, day.how)
+    if kinds == 1 and len(known) == len(column):
+        return Kind("left out", why=CONSTANT)
+    return _words(column.name, known, kinds)
+
+
+def _number(column: pl.Series, known: pl.Series, kinds: int) -> Read | None:
+    """Numbers, if most cells are some, or all but one or two words that may stand for nothing."""
+    found = numbers(column)
+    if found.count == len(known):
+        return found
+    if not found.count:
+        return None
+    rest = column.filter(found.values.is_null() & column.is_not_null())
+    few = kinds <= ENOUGH_ROWS and 2 * kinds <= len(known)  # grades 1, 2, 3, A are a category
+    beside = rest.n_unique() <= 2 and found.values.n_unique() > ENOUGH_ROWS
+    return found if beside or (found.count >= MOST * len(known) and not few) else None
+
+
+def _is_split(name: str, known: pl.Series, kinds: int) -> bool:
+    words = known.str.to_lowercase()
+    says = 1 < kinds <= len(SPLIT_NAMES) and words.is_in(list(SPLIT_NAMES)).all()
+    return says or (SPLIT_NAME.search(name) is not None and 1 < kinds <= 10)
+
+
+def _is_identifier(name: str, values: pl.Series) -> bool:
+    """Whole numbers that differ from row to row and are called so, count the rows, or are too long."""
+    if len(values) < ENOUGH_ROWS:
+        return False
+    steps = values.diff().drop_nulls()
+    if (steps == 1).all() and values[0] in (0.0, 1.0):
+        return True
+    named = ID_NAME.search(name) is not None or is_index(name) or values.max() > EXACT  # type: ignore[operator]
+    return (
+        bool(named)
+        and bool((values == values.floor()).all())
+        and values.n_unique() >= NEARLY_ALL * len(values)
+    )
+
+
+def _words(name: str, known: pl.Series, kinds: int) -> Kind:
+    """A category, or prose, or a name of its own for nearly every row."""
+    differ = kinds / len(known)
+    unique = len(known) >= ENOUGH_ROWS and differ >= MOST
+    if kinds <= MAX_GUESSED_CATEGORIES and not unique:
+        return Kind("category")
+    words = float(known.str.count_matches(r"\S+").mean() or 0)  # type: ignore[arg-type]
+    if words >= 2 and differ >= 0.3:
+        return Kind("text")
+    return Kind("left out", why=IDENTIFIER) if unique else Kind("category")
+
+
+READERS: Mapping[str, Callable[[pl.Series], Read | None]] = {
+    "number": numbers,
+    "date": dates,
+    "yes/no": yes_or_no,
+}
+# Why a column is left out -> the argument that takes it.
+TAKEN_BY = {IDENTIFIER: "numeric", SPLIT: "split"}

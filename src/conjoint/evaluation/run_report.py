@@ -1,0 +1,458 @@
+"""One HTML file about one run: data, models, metrics, mistakes, a map, explanations, and what it is not for.
+
+It needs nothing else, fetches nothing, and shows names without obeying them. Samples bound its size, whatever
+the size of the graph: `gather` makes what the page holds, `run_page` the page.
+"""
+
+import base64
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components
+
+from ..graph.graph import Graph
+from ..graph.proximity import matrix_of
+from ..selection.learner import Trained
+from ..text import shorten
+from ..training import Run, embed
+from ..training.metrics import BINS, METRICS
+from .explain import WORK, as_document, explain
+from .metrics import confusion
+from .plots import project
+
+Array = npt.NDArray[Any]
+PAGE = Path(__file__).with_name("page")
+# The page's bounds: points of the map, explained nodes, mistakes, classes and features by name, letters.
+POINTS, EXPLAINED, MISTAKES, CLASSES, FEATURES, LETTERS = 2000, 24, 30, 20, 40, 60
+ROWS = 12  # of each table of an explanation
+RESAMPLES, MOST_RESAMPLED = 100, 2000  # of the bootstrap
+KINDS = {"unseen": "nodes that the judged trainings had not seen", "test": "test nodes"}
+
+
+def json_in_script(value: Any) -> str:
+    """JSON that cannot end the script element it stands in, nor open a comment there."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def policy_for(style: str, script: str) -> str:
+    """Only this very style and script, pictures from within, and no connection to anywhere."""
+
+    def sha256(text: str) -> str:
+        return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+    return (
+        f"default-src 'none'; style-src '{sha256(style)}'; script-src '{sha256(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Nodes that an estimate is of: rows, labels, probabilities."""
+
+    kind: str
+    nodes: Array
+    y: Array
+    p: Array
+
+
+def write_report(
+    run: Run, trained: Trained, path: Path | None = None, names: Sequence[str] | None = None
+) -> str:
+    """The page of a finished run as text."""
+    graph = trained.graph
+    judged = [
+        Judged(kind, nodes, graph.y.numpy()[nodes], shares)
+        for kind, (nodes, shares) in trained.judged.items()
+        if nodes.max() < graph.num_nodes
+    ]
+    shown = label_of(graph, names)
+    nodes: dict[str, Any] = {"points": [], "whys": []}
+    if trained.batch is None:
+        hidden = embed(trained.fitted.model, graph, trained.fitted.config).cpu().numpy()
+        nodes = gather(graph, trained.probabilities, judged, hidden, run.sidecar.class_names, shown)
+        chosen = nodes.pop("chosen")
+        nodes["whys"] = _explanations(trained, chosen, judged, run.sidecar.class_names, names)
+        place = {node: k for k, node in enumerate(chosen[: len(nodes["whys"])])}
+        nodes["explained"] = [place.get(node, -1) for node in nodes.pop("rows")]
+    return run_page(run, trained, judged, nodes, shown, path or run.path)
+
+
+def label_of(graph: Graph, names: Sequence[str] | None) -> Any:
+    """What a node is called on the page."""
+
+    def shown(node: int) -> str:
+        id = shorten(graph.node_ids[node], LETTERS)
+        return id if names is None else f"{shorten(names[node], LETTERS)} ({id})"
+
+    return shown
+
+
+def mistakes_of(judged: Judged) -> Array:
+    """Places of wrong predictions among the judged nodes, the most confident first."""
+    wrong = np.flatnonzero(judged.p.argmax(axis=1) != judged.y)
+    return wrong[np.argsort(-judged.p[wrong].max(axis=1), kind="stable")]
+
+
+def gather(
+    graph: Graph, shares: Array, judged: Sequence[Judged], hidden: Array, classes: Sequence[str], shown: Any
+) -> dict[str, Any]:
+    """The map's nodes, a sample where there are many, and which nodes are to be explained."""
+    rng = np.random.default_rng(0)
+    wrong = [] if not judged else judged[-1].nodes[mistakes_of(judged[-1])][: EXPLAINED // 2].tolist()
+    rows = rng.permutation(graph.num_nodes)[:POINTS]
+    chosen = list(dict.fromkeys([*wrong, *rows[: EXPLAINED - len(wrong)].tolist()]))
+    rows = np.array(list(dict.fromkeys([*chosen, *rows.tolist()]))[:POINTS])
+    points, _ = project(hidden[rows], "pca")
+    low, high = points.min(axis=0), points.max(axis=0)
+    points = (1000 * (points - low) / np.maximum(high - low, 1e-12)).round().astype(int)
+    return {
+        "points": points.tolist(),
+        "names": [shown(int(node)) for node in rows],
+        "labels": graph.y.numpy()[rows].tolist(),
+        "predicted": shares[rows].argmax(axis=1).tolist(),
+        "sure": (1000 * shares[rows].max(axis=1)).round().astype(int).tolist(),
+        "classes": [shorten(name, LETTERS) for name in classes[:CLASSES]],
+        "rows": rows.tolist(),
+        "chosen": chosen,
+    }
+
+
+def _explanations(
+    trained: Trained,
+    chosen: Sequence[int],
+    judged: Sequence[Judged],
+    classes: Sequence[str],
+    names: Sequence[str] | None,
+) -> list[dict[str, Any]]:
+    """Of as many of the chosen nodes as one explanation's work allows for each, in short."""
+    model, graph, config = trained.fitted.model, trained.graph, trained.fitted.config
+    trainings = len(getattr(model, "members", [model]))
+    most = int(np.clip(WORK // (max(1, len(chosen)) * trainings * 200), 8, 40))
+    said = {int(n): (one, k) for one in judged for k, n in enumerate(one.nodes)} if judged else {}
+    made = []
+    for node in chosen[: max(4, min(len(chosen), WORK // (most * trainings * 200)))]:
+        found = explain(model, graph, config, node, trained.probabilities, most=most)
+        document = as_document(found, graph, classes, trained.probabilities, names)
+        document = {
+            key: _short(part) for key, part in document.items() if key not in ("attention", "looked_at")
+        }
+        if node in said:
+            one, k = said[node]
+            best = int(one.p[k].argmax())
+            document["wrong"] = best != int(one.y[k])
+            if one.kind == "unseen":
+                sure = f"{shorten(classes[best], LETTERS)} ({one.p[k, best]:.3f})"
+                document["judged"] = f"Trainings without its label said {sure}."
+        made.append(document)
+    return made
+
+
+def _short(part: Any) -> Any:
+    """Text cut to the page's letters, lists to its rows, numbers to six digits."""
+    if isinstance(part, str):
+        return shorten(part, LETTERS)
+    if isinstance(part, float):
+        return round(part, 6)
+    if isinstance(part, dict):
+        return {key: _short(value) for key, value in part.items()}
+    return [_short(one) for one in part[:ROWS]] if isinstance(part, list) else part
+
+
+def intervals(y: Array, p: Array, seed: int = 0) -> dict[str, tuple[float, float, float]]:
+    """Each metric with a 95% interval by the bootstrap over nodes; of many, samples of some, rescaled."""
+    rng = np.random.default_rng(seed)
+    size = min(len(y), MOST_RESAMPLED)
+    drawn = [rng.integers(0, len(y), size) for _ in range(RESAMPLES)]
+    out = {}
+    for name, metric in METRICS.items():
+        value = metric(y, p)
+        moved = [metric(y[one], p[one]) - value for one in drawn]
+        low, high = np.quantile(moved, (0.025, 0.975)) * np.sqrt(size / len(y))
+        out[name] = (value, float(value + low), float(value + high))
+    return out
+
+
+def table_html(title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    def line(cells: Sequence[object], tag: str) -> str:
+        made = (f"<{tag}>{escape(str(cell))}</{tag.split()[0]}>" for cell in cells)
+        return f"<tr>{''.join(made)}</tr>"
+
+    body = "\n".join(line(row, "td") for row in rows)
+    named, head = escape(title), line(headers, 'th scope="col"')
+    return (
+        f'<h3>{named}</h3>\n<div class="scroll" tabindex="0" role="region" aria-label="{named}"><table>'
+        f"<thead>{head}</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def chart(title: str, x: str, lines: Mapping[str, Sequence[tuple[float, float]]], ideal: bool = False) -> str:
+    """Lines as SVG; `ideal` draws the diagonal of a plot from 0 to 1."""
+    every = [point for points in lines.values() for point in points] or [(0.0, 0.0)]
+    left, right = (0.0, 1.0) if ideal else (min(a for a, _ in every), max(a for a, _ in every))
+    top = 1.0 if ideal else max(b for _, b in every)
+
+    def at(a: float, b: float) -> str:
+        return f"{40 + 280 * (a - left) / ((right - left) or 1.0):.1f},{200 - 180 * b / (top or 1.0):.1f}"
+
+    parts = [f'<polyline class="axis" fill="none" points="{at(left, top)} {at(left, 0)} {at(right, 0)}"/>']
+    if ideal:
+        parts.append(f'<polyline class="ideal" points="{at(0, 0)} {at(1, 1)}"/>')
+    for k, (name, points) in enumerate(lines.items()):
+        drawn = " ".join(at(a, b) for a, b in points)
+        parts.append(f'<polyline class="line{k}" points="{drawn}"><title>{escape(name)}</title></polyline>')
+        x_at = 45 + 95 * k
+        parts.append(f'<polyline class="line{k}" points="{x_at},236 {x_at + 14},236"/>')
+        parts.append(f'<text x="{x_at + 18}" y="240">{escape(name)}</text>')
+    ticks: tuple[tuple[int, int, str, str], ...] = (
+        (38, 24, f"{top:.3g}", "end"),
+        (38, 204, "0", "end"),
+        (40, 216, f"{left:.3g}", "start"),
+    )
+    ticks += ((320, 216, f"{right:.3g}", "end"), (180, 216, x, "middle"))
+    parts += [f'<text x="{a}" y="{b}" text-anchor="{c}">{escape(t)}</text>' for a, b, t, c in ticks]
+    named = escape(title)
+    return f'<figure><figcaption>{named}</figcaption><svg viewBox="0 0 340 250" width="340" height="250" \
+role="img" aria-label="{named}">{"".join(parts)}</svg></figure>'
+
+
+def data_section(graph: Graph, split_words: str) -> str:
+    nodes = graph.num_nodes
+    matrix = matrix_of(graph.edge_index, nodes, loops=False)
+    degree = np.asarray((matrix != 0).sum(axis=1)).ravel()
+    parts, _ = connected_components(matrix, directed=False)
+    y, (source, target) = graph.y.numpy(), graph.edge_index.numpy()
+    known = (y[source] >= 0) & (y[target] >= 0)
+    counts = np.bincount(y[y >= 0], minlength=graph.num_classes)
+    facts = {
+        "nodes": f"{nodes:,}",
+        "edges": f"{matrix.nnz // 2:,}",
+        "labelled": f"{int((y >= 0).sum()):,}",
+        "labels": split_words,
+        "features": f"{graph.num_features:,}",
+        "components": f"{parts:,}",
+        "neighbours": f"median {np.median(degree):.0f}, at most {degree.max():,}; "
+        f"{int((degree == 0).sum()):,} have none",
+    }
+    if known.any():
+        same = float((y[source] == y[target])[known].mean())
+        chance = float(((counts / max(1, counts.sum())) ** 2).sum())
+        facts["edges within a class"] = f"{100 * same:.0f}% ({100 * chance:.0f}% by chance)"
+    told = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
+    order = np.argsort(-counts, kind="stable")
+    names = graph.class_names or [str(k) for k in range(graph.num_classes)]
+    rows = [(shorten(names[k], LETTERS), f"{counts[k]:,}") for k in order[:CLASSES]]
+    more = f"<p>{len(names) - CLASSES} rarer classes are not shown.</p>" if len(names) > CLASSES else ""
+    columns = graph.feature_names or []
+    words = ", ".join(shorten(name, LETTERS) for name in columns[:FEATURES])
+    rest = f" and {len(columns) - FEATURES} more" if len(columns) > FEATURES else ""
+    features = f"<p>Features: {escape(words)}{rest}.</p>" if columns else ""
+    notes = "".join(f"<li>{escape(shorten(note, 200))}</li>" for note in graph.notes[:10])
+    return f'<dl class="facts">{told}</dl>{features}{f"<ul>{notes}</ul>" if notes else ""}' + (
+        table_html("Classes", ("class", "labelled nodes"), rows) + more
+    )
+
+
+def tried_section(trained: Trained) -> str:
+    found = trained.portfolio
+    if found is None:
+        history = trained.fitted.history
+        return (
+            f"<p>One network, {len(history)} epochs, kept: epoch {trained.fitted.best_epoch}.</p>"
+            + _curves(
+                {
+                    "the network": [
+                        (r["epoch"], r["prediction_loss"], r["val_loss"]) for r in history if "val_loss" in r
+                    ]
+                }
+            )
+        )
+    weights = {one["name"]: one for one in found.members}
+    rows = []
+    for name in dict.fromkeys(one.member for one in found.trials):
+        mine = [one for one in found.trials if one.member == name]
+        chosen = weights.get(name)
+        rows.append(
+            (
+                name,
+                len(mine),
+                f"{np.mean([one.val_accuracy for one in mine]):.3f}" if mine[0].epochs else "diverged",
+                f"{sum(one.seconds for one in mine):.1f}",
+                f"{chosen[found.metric]:.4f}" if chosen else "-",
+                f"{100 * chosen['weight']:.1f}%" if chosen else "not chosen",
+            )
+        )
+    headers = ("member", "trainings", "validation accuracy", "seconds", found.metric, "weight")
+    left = (
+        f"<p>Not begun, for want of time: {escape(', '.join(found.left_out))}.</p>" if found.left_out else ""
+    )
+    early = "<p>The search was stopped early.</p>" if found.interrupted else ""
+    curves = {one.member: [row[:3] for row in one.curve] for one in found.trials if one.curve}
+    return table_html(f"Chosen by {found.metric}", headers, rows) + left + early + _curves(curves)
+
+
+def _curves(curves: Mapping[str, Sequence[Sequence[float]]]) -> str:
+    made = []
+    for name, rows in list(curves.items())[:12]:
+        thin = rows[:: max(1, len(rows) // 60)]
+        if len(thin) > 1:
+            lines = {"training": [(r[0], r[1]) for r in thin], "validation": [(r[0], r[2]) for r in thin]}
+            made.append(chart(f"Loss of {shorten(name, LETTERS)}", "epoch", lines))
+    return f'<h3>Learning curves</h3><div class="charts">{"".join(made)}</div>' if made else ""
+
+
+def metrics_section(judged: Sequence[Judged], row: Mapping[str, Any], classes: Sequence[str]) -> str:
+    if not judged:
+        return "<p>There are no nodes that could judge it.</p>"
+    parts = []
+    for one in judged:
+        usual = row["majority"][one.kind]
+        rows = [
+            (name, f"{value:.3f}", f"{low:.3f} to {high:.3f}", f"{usual[name]:.3f}")
+            for name, (value, low, high) in intervals(one.y, one.p).items()
+        ]
+        title = f"On {len(one.nodes):,} {KINDS[one.kind]}"
+        parts.append(table_html(title, ("metric", "value", "95% interval", "most common class"), rows))
+    last = judged[-1]
+    table = sorted(row["classes"][last.kind], key=lambda one: -one["nodes"])[:CLASSES]
+    cells = [
+        (shorten(o["class"], LETTERS), o["nodes"], *(f"{o[k]:.3f}" for k in ("precision", "recall", "f1")))
+        for o in table
+    ]
+    parts.append(table_html("Class by class", ("class", "nodes", "precision", "recall", "F1"), cells))
+    counts = confusion(last.y, last.p.argmax(axis=1), len(classes))
+    shown = np.argsort(-counts.sum(axis=1), kind="stable")[:CLASSES].tolist()
+    names = [shorten(classes[k], 20) for k in shown]
+    lines = [(names[i], *(int(counts[a, b]) for b in shown)) for i, a in enumerate(shown)]
+    parts.append(table_html("Confusion: rows are true, columns predicted", ("true class", *names), lines))
+    sure, right = last.p.max(axis=1), last.p.argmax(axis=1) == last.y
+    bins = np.minimum((sure * BINS).astype(int), BINS - 1)
+    points = [
+        (float(sure[bins == k].mean()), float(right[bins == k].mean()))
+        for k in range(BINS)
+        if (bins == k).any()
+    ]
+    return "".join(parts) + chart(
+        "Calibration: share right by confidence", "confidence", {"share right": points}, True
+    )
+
+
+def mistakes_section(judged: Sequence[Judged], classes: Sequence[str], shown: Any) -> str:
+    if not judged:
+        return "<p>There are no nodes that could judge it.</p>"
+    one = judged[-1]
+    wrong = mistakes_of(one)
+    rows = [
+        (
+            shown(int(one.nodes[k])),
+            shorten(classes[one.y[k]], LETTERS),
+            shorten(classes[one.p[k].argmax()], LETTERS),
+            f"{one.p[k].max():.3f}",
+            f"{one.p[k, one.y[k]]:.3f}",
+        )
+        for k in wrong[:MISTAKES]
+    ]
+    headers = ("node", "true class", "predicted", "probability", "of the true class")
+    told = f"<p>{len(wrong):,} of {len(one.nodes):,} {KINDS[one.kind]} are wrong; {len(rows)} are shown.</p>"
+    return told + table_html("Mistakes", headers, rows)
+
+
+def use_section(path: Path, node: str) -> str:
+    run = shlex.quote(str(path))
+    commands = [
+        f"conjoint predict {run} --out predictions.csv",
+        f"conjoint explain {run} {shlex.quote(node)} --plot why.png",
+        f"conjoint predict {run} --new-nodes new.csv --new-edges edges.csv --out new-predictions.csv",
+    ]
+    python = (
+        "from conjoint.training import load_run\n"
+        "from conjoint.training.predictions import predict_proba\n\n"
+        f"model, run = load_run({str(path)!r})\n"
+        "probabilities = predict_proba(model, graph, run.config)  # graph: as conjoint.data reads your files"
+    )
+    return f"<pre>{escape(chr(10).join(commands))}</pre><pre>{escape(python)}</pre>"
+
+
+def card_section(run: Run, trained: Trained, row: Mapping[str, Any]) -> str:
+    side, kinds = run.sidecar, row.get("classes", {})
+    kind = "test" if "test" in kinds else "unseen"
+    found = row.get("test_metrics") or row.get("estimate")
+    limits = [
+        "It predicts nodes of the graph that it was trained on, and nodes that join it; no other graph.",
+        "The estimates hold for nodes like the labelled ones; if those are special, they mislead.",
+        "What removing an edge changes tells of the model, not of what causes a class in the world.",
+        "Do not decide about people by it alone: nobody has looked for unfairness between groups.",
+    ]
+    weak = [shorten(one["class"], 30) for one in kinds.get(kind, []) if one["recall"] < 0.5 and one["nodes"]]
+    if weak:
+        limits.append(
+            f"Less than half is found of: {', '.join(weak[:10])}{' and others' if len(weak) > 10 else ''}."
+        )
+    if found is not None and kind in kinds and found["accuracy"] <= row["majority"][kind]["accuracy"]:
+        limits.append("It is no better than always saying the most common class.")
+    if found is None:
+        limits.append("Nothing could judge it: how good it is, is not known.")
+    if trained.fitted.config.saw_test:
+        limits.append("Test nodes took part in choosing the epoch: their numbers estimate nothing.")
+    facts = [
+        f"Model: {side.model.name}. Seed {run.config.seed}.",
+        f"Trained on {side.data_name} (fingerprint {side.data_fingerprint[:16]}), split {side.split_name}: "
+        "{} training, {} validation, {} test nodes.".format(*side.split_sizes),
+        "Meant for: guesses at missing labels of this graph, to be checked where they matter.",
+    ]
+    made = "".join(f"<li>{escape(shorten(line, 400))}</li>" for line in facts)
+    warned = "".join(f"<li>{escape(line)}</li>" for line in limits)
+    return f"<ul>{made}</ul><h3>Limits</h3><ul>{warned}</ul>"
+
+
+def run_page(
+    run: Run, trained: Trained, judged: Sequence[Judged], nodes: Mapping[str, Any], shown: Any, path: Path
+) -> str:
+    style, script, page = (
+        (PAGE / name).read_text(encoding="utf-8") for name in ("style.css", "run.js", "run.html")
+    )
+    script = "(() => {\n" + script + "})();\n"
+    graph, side, row = trained.graph, run.sidecar, trained.judged_row()
+    train, val, test = trained.split.sizes
+    usage = f"split {trained.split.name}: {train} train, {val} choose, {test} judge"
+    empty: dict[str, Any] = {"points": [], "names": [], "labels": [], "predicted": [], "sure": []}
+    empty |= {"classes": [], "explained": [], "whys": []}
+    count = len(nodes["points"])
+    words = (
+        f"{count:,} of {graph.num_nodes:,} nodes, placed by two principal components of what the model makes "
+        f"of them, coloured by class. Large dots are explained: {len(nodes['whys'])} nodes, mistakes first. "
+        "Point at a dot, choose a node from the list, or use the arrow keys while the map has the focus."
+        if count
+        else "Trained in batches: the map and the explanations are left out. `conjoint explain` makes one."
+    )
+    best = judged[-1] if judged else None
+    lead = f"{side.model.name} on {shorten(graph.name, LETTERS)}."
+    if best is not None:
+        right = float((best.p.argmax(axis=1) == best.y).mean())
+        lead += f" {100 * right:.1f}% right on {len(best.nodes):,} {KINDS[best.kind]}."
+    return Template(page).substitute(
+        policy=policy_for(style, script),
+        style=style,
+        script=script,
+        title=escape(f"Run {shorten(path.name, LETTERS)}"),
+        lead=escape(lead),
+        data_section=data_section(graph, usage),
+        tried=tried_section(trained),
+        metrics=metrics_section(judged, row, side.class_names),
+        mistakes=mistakes_section(judged, side.class_names, shown),
+        map_words=escape(words),
+        use=use_section(path, shorten(graph.node_ids[0], LETTERS)),
+        card=card_section(run, trained, row),
+        made=escape(", ".join(f"{name} {version}" for name, version in side.versions.items())),
+        data=json_in_script({**empty, **nodes}),
+    )

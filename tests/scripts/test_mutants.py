@@ -1,0 +1,79 @@
+"""The changes that `scripts/mutants.py` makes, and that tests notice them."""
+
+import ast
+import os
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SPEC = spec_from_file_location("mutants", ROOT / "scripts" / "mutants.py")
+assert SPEC is not None and SPEC.loader is not None
+mutants = sys.modules["mutants"] = module_from_spec(SPEC)
+SPEC.loader.exec_module(mutants)
+
+SOURCE = '''
+"""A module."""
+LIMIT: Literal[3] = 3
+
+
+def total(values, weights, shift=-1.0):
+    """A function."""
+    assert len(values) == len(weights)
+    out = 0
+    for value, weight in zip(values, weights, strict=True):
+        if not value or (weight < LIMIT and value in (1, 2)):
+            continue
+        out += value * weight
+    values.clear()
+    return max(out, shift) if out else None
+'''
+KINDS = {
+    "arithmetic",
+    "and/or",
+    "arguments",
+    "comparison",
+    "condition",
+    "constant",
+    "return",
+    "sign",
+    "statement",
+}
+# A comparison of the rule that keeps the lowest validation loss; a number of seconds that nothing reads.
+TRY = """
+import sys, tempfile
+from pathlib import Path
+sys.path.insert(0, "scripts")
+import mutants
+source = (mutants.ROOT / "src/conjoint/training/stopping.py").read_text()
+made = mutants.mutants_of("training/stopping.py", source)
+[lower] = [m for m in made if m.function == "_val_loss" and m.kind == "comparison"]
+tests = ["tests/training/test_stopping.py"]
+with tempfile.TemporaryDirectory() as folder:
+    workshop = mutants.Workshop(Path(folder))
+    print(workshop.outcome(lower, tests, 120), workshop.tests(tests, 120), workshop.tests(tests, 0.0))
+"""
+
+
+def test_every_kind_of_change_is_made_and_each_is_another_module() -> None:
+    found = mutants.mutants_of("m.py", SOURCE)
+    assert {one.kind for one in found} == KINDS
+    made = [mutants.mutated(one, SOURCE) for one in found]
+    assert len(set(made)) == len(made) and ast.unparse(ast.parse(SOURCE)) not in made
+    for one, text in zip(found, made, strict=True):
+        compile(text, "m.py", "exec")
+        assert one.function in ("total", mutants.OUTSIDE)
+    assert not any("assert" in one.within or "Literal[4]" in one.after for one in found)
+    assert all("strict=True" in text and '"""A function."""' in text for text in made)
+
+
+def test_a_changed_rule_is_noticed_and_the_original_passes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TRY],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.stdout.split() == ["killed", "survived", "timeout"], done.stderr
