@@ -109,8 +109,7 @@ def row_of(name: str, setting: str, k: int, root: str, peers: bool) -> dict[str,
     truth = graph.y.numpy()[test]
     found = predict_proba(ensemble, graph, TrainConfig(row_normalise="never")).numpy()[test]
     judged = search.complete()
-    _, unseen = search.unseen(judged)
-    nodes = split.val.numpy()
+    nodes, unseen = search.unseen(judged)
     shares = [np.mean(list(one.shares.values()), axis=0)[test] for one in judged]
     lines = {"ensemble": all_metrics(truth, found)}
     lines |= {one.member.name: all_metrics(truth, p) for one, p in zip(judged, shares, strict=True)}

@@ -105,3 +105,15 @@ def test_a_stopped_search_is_gone_on_with_to_the_same_bits(
     for file in ("weights.safetensors", "predictions.csv"):
         assert (cut / file).read_bytes() == (run / file).read_bytes()
     assert not (cut / "members").exists()
+
+
+def test_a_graph_folder_learns_what_its_tables_learn(tmp_path: Path, ask: Ask) -> None:
+    edges, nodes = write_own_files(tmp_path)
+    tables = ("--edges", edges, "--nodes", nodes, "--label", "topic")
+    ask("ingest", *tables, "--out", tmp_path / "graph")
+    limits = ("--trials", 2, "--no-plots", "--no-report")
+    for graph, out in ((tables, "from-tables"), ((tmp_path / "graph",), "from-folder")):
+        ask("train", *graph, *limits, "--out", tmp_path / out)
+    found = [(tmp_path / out / "predictions.csv").read_text() for out in ("from-tables", "from-folder")]
+    assert found[0] == found[1]
+    assert json.loads((tmp_path / "from-folder" / "portfolio.json").read_text())["labels"] > 40

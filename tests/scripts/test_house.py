@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from conjoint.selection.members import MEMBERS
-from conjoint.selection.portfolio import KEPT, REPEATS
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 2
-TRAININGS = SEEDS * (len(MEMBERS) + KEPT * (REPEATS - 1))
+TRAININGS = SEEDS * len(MEMBERS)
 # Edges are sorted twice when they are tidied, once by target and once by source. SciPy's conversions are
 # those of the decoys' graphs, of eigenvectors, of roles and of the report's components, and the transpose of
 # each logistic regression. An ensemble divides rows of features by itself, so that trust is fitted anew if a

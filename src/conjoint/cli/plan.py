@@ -66,7 +66,7 @@ def plan_from(options: argparse.Namespace) -> Plan:
     named = given.get("model") or (None if "intervention" in given else file["model"].get("name"))
     model = {key: value for key, value in file["model"].items() if key != "name"} | model_settings(given)
     # Only where a network may be named is there one to recommend: `tune` has its own, and its own --trials.
-    in_parts = launched() or "folder" in data or not hasattr(options, "model")
+    in_parts = launched() or not hasattr(options, "model")
     search = search if hasattr(options, "model") else {}
 
     def setting() -> Setting:

@@ -121,6 +121,8 @@ def resume(options: argparse.Namespace) -> None:
     plan = plan_of_run(resume_run(folders[0]), options)
     if folders == [out]:  # one run, or one seed of several
         plan = replace(plan, seeds=(resume_run(out).config.seed,))
+    if options.minutes is not None:  # more time for what is left, or less
+        plan = replace(plan, setting=plan.setting.within(options.minutes))
     with _ranks(options) as ranks:
         _train_all(Session(plan, _same_graph(plan, ranks), out, options, ranks), True)
 

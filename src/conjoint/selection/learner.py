@@ -184,7 +184,6 @@ def learn(
         train=train,
         batch=batch,
         search=search_options(metric, minutes, trials, single),
-        in_parts=graph.folder is not None,
     )
     graph = zoo.input_graph(setting.model, graph, **setting.settings)
 

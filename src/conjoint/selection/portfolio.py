@@ -52,9 +52,8 @@ FOLDS = (
     (50_000, 3),
 )  # up to so many labels, so many folds; above, one held-out part
 FEWEST = 10  # labels that are worth being held out from each other
-# Where the split is given and has few validation nodes, networks are trained this often, each with a seed of
-# its own: the epoch that so few nodes choose flatters the training that it was chosen for.
-REPEATS, FEW_VALIDATION = 3, 300
+# Validation nodes of a given split that are too few to choose by: its training nodes then judge too, in folds.
+FEW_VALIDATION = 300
 LEAST_FOLD = 5  # labels of a fold
 LARGE = 20  # parts of a very large number of labels, one of which is held out
 KEPT = 5  # networks that are trained more than once, at most
@@ -153,12 +152,16 @@ def default_minutes(facts: Facts) -> float:
 
 
 def fold_splits(graph: Graph, split: Split, seed: int) -> list[Split]:
-    """The splits that members are trained with."""
-    if split.val.numel():
-        return [split] * (REPEATS if split.val.numel() < FEW_VALIDATION else 1)
+    """The splits that members are trained with.
+
+    Where a given split has few validation nodes, its training nodes are cut into folds too, each judged
+    beside the validation nodes.
+    """
+    if split.val.numel() >= FEW_VALIDATION:
+        return [split]
     y, nodes = graph.y.numpy(), split.train.numpy()
     if too_few(y[nodes]):  # nothing can be held out: the labels that train also choose
-        return [Split(split.train, split.train, "all", seed)]
+        return [split if split.val.numel() else Split(split.train, split.train, "all", seed)]
     count = next((folds for most, folds in FOLDS if len(nodes) <= most), LARGE)
     count = min(count, max(2, len(nodes) // LEAST_FOLD))
     order = np.random.default_rng(seed).permutation(nodes)
@@ -168,9 +171,9 @@ def fold_splits(graph: Graph, split: Split, seed: int) -> list[Split]:
     cut = 1 if count == LARGE else count
     made = []
     for k in range(cut):
-        val = np.sort(nodes[part[nodes] == k])
-        train = np.sort(nodes[part[nodes] != k])
-        made.append(Split(torch.from_numpy(train), torch.from_numpy(val), f"fold {k + 1} of {count}", seed))
+        val = torch.from_numpy(nodes[part[nodes] == k])
+        train = torch.from_numpy(np.sort(nodes[part[nodes] != k]))
+        made.append(Split(train, torch.cat([split.val, val]).unique(), f"fold {k + 1} of {count}", seed))
     return made
 
 
@@ -240,7 +243,7 @@ class Search:
         minutes = budget.minutes if budget.minutes is not None else default_minutes(self.facts)
         self.deadline = None if budget.trials is not None else time.monotonic() + 60.0 * minutes
         limit = f"{minutes:.1f} minutes at most" if self.most is None else f"{self.most} trainings at most"
-        self.crossed = self.splits[0] is not self.splits[-1]
+        self.crossed = len(self.splits) > 1
         self.unjudged = self.splits[0].val is self.splits[0].train
         if self.unjudged:
             self.members = [member for member in self.members if member.blind]
@@ -257,14 +260,10 @@ class Search:
             else:
                 self.left_out.append(member.name)
         for member in self.promising():
-            rest = range(1, self.count(member))
+            rest = range(1, len(self.splits))
             if self.affordable(member, 0.0, len(rest)):
                 for fold in rest:
                     self.attempt(member, fold)
-
-    def count(self, member: Member) -> int:
-        """Trainings of a member: a closed form gives the same again where the split is the same."""
-        return len(self.splits) if self.crossed or member.kind == "network" else 1
 
     def first_merits(self) -> dict[str, float]:
         return {one.member.name: one.merits[0] for one in self.judged.values() if 0 in one.merits}
@@ -371,24 +370,21 @@ class Search:
         tried = [one for one in self.judged.values() if one.merits]
         if not self.crossed:
             return tried
-        return [one for one in tried if len(one.merits) == self.count(one.member)] or tried
+        return [one for one in tried if len(one.merits) == len(self.splits)] or tried
 
     def unseen(self, chosen: list[_Judged]) -> tuple[Array, list[Array]]:
         """Validation nodes, and what each member says of them where they did not choose its epochs."""
-        later = range(1, len(self.splits))
-        first = self.splits[0].val.numpy()
-        whole = all(len(one.merits) == self.count(one.member) for one in chosen)
-        if self.crossed and not whole:  # time was up
-            return first, [one.shares[0][first] for one in chosen]
-        if self.crossed:
-            parts = [self.splits[k].val.numpy() for k in later]
-            shares = [[one.shares[k][part] for k, part in zip(later, parts, strict=True)] for one in chosen]
-            return np.concatenate(parts), [np.concatenate(one) for one in shares]
-        val = self.splits[0].val.numpy()
-        return val, [
-            np.mean([one.shares[k][val] for k in (later if 1 in one.shares else [0])], axis=0)
-            for one in chosen
-        ]
+        whole = all(len(one.merits) == len(self.splits) for one in chosen)
+        later = range(1, len(self.splits)) if self.crossed and whole else range(1)  # else: time was up
+        parts = [self.splits[k].val.numpy() for k in later]
+        nodes, counts = np.unique(np.concatenate(parts), return_counts=True)
+        found = []
+        for one in chosen:  # a node of several folds has the mean of what their trainings say
+            total = np.zeros((self.graph.num_nodes, self.graph.num_classes))
+            for k, part in zip(later, parts, strict=True):
+                total[part] += one.shares[k][part]
+            found.append(total[nodes] / counts[:, None])
+        return nodes, found
 
     def result(self, single: bool, interrupted: bool) -> tuple[Ensemble, dict[str, Any], Portfolio]:
         chosen = self.complete()

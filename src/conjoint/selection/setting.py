@@ -49,6 +49,12 @@ class Setting:
         kept = {name: value for name, value in self.settings.items() if name in known}
         return replace(self, model=model, settings=kept, undecided=None)
 
+    def within(self, minutes: float) -> "Setting":
+        """With another limit of time; only an ensemble has one."""
+        if not self.is_ensemble:
+            raise InputError(f"--minutes {minutes:g}: goes with an ensemble, and this is a run of {self.model}")
+        return _checked(replace(self, search={**self.search, "minutes": minutes}))
+
     def attention_instead(self) -> "Setting":
         """Where the graph is too large for an ensemble: attention, trained as in the paper."""
         return replace(self, model=FALLBACK, undecided=None, search={})

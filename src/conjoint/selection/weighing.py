@@ -2,7 +2,8 @@
 
 After "Ensemble selection from libraries of models" (Caruana et al., 2004): the member whose addition helps
 most is added, again and again, with repetition. With few nodes one choice is mostly luck, so it is made on
-many random samples of them and averaged: where members differ by less than luck, they share the weight.
+many random samples of them and averaged: where members differ by less than luck, they share the weight. For
+accuracy, log-loss says what helps: right and wrong alone tell too little of a node to choose by.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from ..training.metrics import log_loss, merit
 Array = npt.NDArray[Any]
 PICKS, SAMPLES, MOST_NODES = 12, 20, 4000
 LEAST_SHARE = 0.03  # a member that counts for less is left out
+SURE = 0.84  # share of the samples in which one member alone must be ahead, as by one standard error
 
 
 def weigh(shares: Sequence[Array], y: Array, metric: str = "accuracy", seed: int = 0) -> Array:
@@ -24,18 +26,17 @@ def weigh(shares: Sequence[Array], y: Array, metric: str = "accuracy", seed: int
         return np.ones(1)
     stacked = np.stack(shares)
     rng = np.random.default_rng(seed)
-    total = np.zeros(len(shares))
-    for _ in range(SAMPLES):
-        nodes = rng.integers(0, len(y), min(len(y), MOST_NODES))
-        total += _greedy(stacked[:, nodes], y[nodes], metric)
+    samples = [rng.integers(0, len(y), min(len(y), MOST_NODES)) for _ in range(SAMPLES)]
+    guide = "log-loss" if metric == "accuracy" else metric
+    total = np.sum([_greedy(stacked[:, nodes], y[nodes], guide) for nodes in samples], axis=0)
     total /= total.sum()
     total[total < min(LEAST_SHARE, total.max())] = 0.0
     weights = total / total.sum()
-    own = [merit(metric, y, one) for one in shares]
-    best = int(np.argmax(own))
     # Members that are good alone may be worse together: an ensemble may be one network.
-    joined = merit(metric, y, np.tensordot(weights, stacked, axes=1))
-    return weights if joined >= own[best] else np.eye(len(shares))[best]
+    best = int(np.argmax([merit(metric, y, one) for one in shares]))
+    joined = np.tensordot(weights, stacked, axes=1)
+    ahead = [merit(metric, y[n], stacked[best, n]) > merit(metric, y[n], joined[n]) for n in samples]
+    return np.eye(len(shares))[best] if np.mean(ahead) >= SURE else weights
 
 
 def _greedy(shares: Array, y: Array, metric: str) -> Array:
