@@ -112,7 +112,10 @@ def row_of(name: str, setting: str, k: int, root: str, peers: bool) -> dict[str,
     nodes, unseen = search.unseen(judged)
     shares = [np.mean(list(one.shares.values()), axis=0)[test] for one in judged]
     lines = {"ensemble": all_metrics(truth, found)}
-    lines |= {one.member.name: all_metrics(truth, p) for one, p in zip(judged, shares, strict=True)}
+    for one in search.judged.values():  # those that were dropped after their first training too
+        if one.merits:
+            alone = np.mean(list(one.shares.values()), axis=0)[test]
+            lines[one.member.name] = all_metrics(truth, alone)
     for title, stays in WITHOUT.items():
         kept = [i for i, one in enumerate(judged) if stays(one.member)]
         weights = weigh([unseen[i] for i in kept], graph.y.numpy()[nodes], "accuracy", k)
@@ -128,7 +131,7 @@ def row_of(name: str, setting: str, k: int, root: str, peers: bool) -> dict[str,
         "seconds": round(seconds, 1),
         "validation": portfolio.estimate,
         "weights": {one["name"]: one["weight"] for one in portfolio.members if one["weight"] > 0},
-        "member_seconds": {one.member.name: round(one.seconds, 2) for one in judged},
+        "member_seconds": {name: round(one.seconds, 2) for name, one in search.judged.items() if one.merits},
         "test": lines,
     }
 
