@@ -57,7 +57,7 @@ FEW_VALIDATION = 300
 LEAST_FOLD = 5  # labels of a fold
 LARGE = 20  # parts of a very large number of labels, one of which is held out
 KEPT = 5  # networks that are trained more than once, at most
-RESERVE = 0.5  # of the time that is left: not for first trainings
+RESERVE = 0.5  # of the time that is left: for the other folds
 JUDGED, CURVE = "judged.safetensors", 60  # file of the judged nodes; points of a learning curve
 HOPELESS = 3.0  # standard errors behind the best on the first fold
 
@@ -252,10 +252,11 @@ class Search:
 
     def run(self) -> None:
         """Every member on the first fold, then those that may matter on the others."""
+        reserve = RESERVE if self.crossed else 0.0
         for member in sorted(self.members, key=lambda one: (not one.first, one.seconds(self.facts))):
             if self.hopeless(member.family):
                 continue
-            if self.affordable(member, RESERVE):
+            if self.affordable(member, reserve):
                 self.attempt(member, 0)
             else:
                 self.left_out.append(member.name)
