@@ -45,7 +45,7 @@ def train(data: Data, model: str, hidden: int, heads: int, passes: int) -> None:
 
 
 def growth(model: str, sizes: list[int], hidden: int, heads: int = 0, passes: int = 1) -> int:
-    train(graph(200, 20, 3, 500), model, 4, heads, passes)  # whatever is loaded on first use
+    train(graph(200, 20, 3, 500), model, 8, heads, passes)  # whatever is loaded on first use
     data = graph(*sizes)
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)

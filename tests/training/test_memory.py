@@ -18,9 +18,11 @@ from conjoint.graph.field import receptive_field
 from conjoint.graph.graph import Graph, as_graph
 from conjoint.nn.zoo import build, settings_of
 from conjoint.selection import learner
+from conjoint.selection.members import MEMBERS
 from conjoint.selection.setting import make_setting
 from conjoint.training import Consistency
 from conjoint.training.memory import (
+    USABLE,
     WITH_KERNELS,
     Network,
     Sizes,
@@ -28,6 +30,7 @@ from conjoint.training.memory import (
     choose_way,
     describe,
     field_size,
+    full_memory,
     training_memory,
 )
 from scale_runs import graph_and_split
@@ -45,7 +48,8 @@ WIDE = {"hidden": 64, "heads": 8}
         ("gat", 8, 8, 1),
         ("cat-i-mf", 8, 8, 3),
         ("spread-trust", 32, 0, 1),
-        ("spread-trust", 32, 0, 4),  # the default
+        ("spread-trust", 32, 0, 4),
+        ("rescat-i-mf", 64, 8, 1),  # members of the default, and the one before
     ],
 )
 def test_prediction_is_near_the_growth_of_a_real_process(
@@ -169,8 +173,24 @@ def test_the_default_gives_way_where_its_networks_do_not_fit(monkeypatch: pytest
     data, split = graph_and_split()
     graph, default = as_graph(data), make_setting()
     for available, model in ((GIB, "ensemble"), (30_000, "cat-i-mf")):
-        monkeypatch.setattr("conjoint.training.memory.available_memory", lambda found=available: found)
+        for module in ("training.memory", "selection.learner"):
+            monkeypatch.setattr(f"conjoint.{module}.available_memory", lambda found=available: found)
         assert learner.settle(default, graph, split)[0].model == model
+
+
+def test_members_that_do_not_fit_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = as_graph(graph_and_split()[0])
+    by_name = {member.name: member for member in MEMBERS}
+    small, deep = by_name["residual CAT, mf"], by_name["deep residual CAT, mf"]
+    needed = full_memory(small.model, small.settings, graph)
+    monkeypatch.setattr(learner, "available_memory", lambda: int(needed / USABLE) + 1)
+    assert learner.fits(small, graph) and not learner.fits(deep, graph)
+    assert learner.fits(by_name["logistic"], graph)
+    told: list[str] = []
+    learned = learner.train_ensemble(
+        make_setting(search={"trials": 2}), graph, graph.split("all"), 0, tell=told.append
+    )
+    assert "deep residual CAT, mf" in told[0] and learned.portfolio is not None
 
 
 def test_the_field_is_counted_as_it_would_be_made() -> None:

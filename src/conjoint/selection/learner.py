@@ -22,7 +22,7 @@ from ..nn import zoo
 from ..training import BatchConfig, Fitted, ModelSpec, Ranks, Run, alone, config_to, embed, fit, load_run
 from ..training.closed_form import CLOSED_FORMS
 from ..training.config import batch_config_from
-from ..training.memory import choose_way
+from ..training.memory import USABLE, available_memory, choose_way, full_memory
 from ..training.metrics import all_metrics, majority_metrics, per_class
 from ..training.predictions import predicted_pieces, prediction_columns, result_row
 from ..training.stopping import snapshot
@@ -246,7 +246,7 @@ def settle(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str |
     if kind in IN_BATCHES:
         return setting, None
     if setting.is_ensemble:
-        return _fitting(setting, graph, split)
+        return _fitting(setting, graph)
     if kind != "auto":
         field = {"full": "whole", "field": "receptive"}[kind]
         return replace(setting, train={**setting.train, "field": field}, batch={}), None
@@ -261,13 +261,20 @@ def settle(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str |
     return replace(setting, train=train, batch=batch), str(made)
 
 
-def _fitting(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str | None]:
-    """An ensemble if its widest network fits into memory, else attention in batches."""
-    widest = {"hidden": 64, "num_layers": 3}  # eight heads of 64: more than any member keeps
-    made = choose_way("gat", widest, graph, split.train.numpy(), split.train.numpy())
-    if made.kind in IN_BATCHES:
+def _fitting(setting: Setting, graph: Graph) -> tuple[Setting, str | None]:
+    """An ensemble if one of its conjoint networks fits into memory, else attention in batches."""
+    members = with_settings(MEMBERS, setting.settings, {})
+    if not any(member.conjoint for member in members if fits(member, graph)):
         return settle(setting.attention_instead(), graph, split_of(graph, {}, 0))
     return replace(setting, batch={}), None
+
+
+def fits(member: Member, graph: Graph) -> bool:
+    """Whether memory suffices for training a member on the full graph."""
+    if member.kind != "network":
+        return True
+    passes = int(member.train.get("consistency", {}).get("passes", 1))
+    return full_memory(member.model, member.settings, graph, passes) <= USABLE * available_memory()
 
 
 def decide(
@@ -353,11 +360,15 @@ def train_ensemble(
         row = run.history(1)[0]
         fitted = Fitted(model, run.config, [row], 1, "epochs")
         return Trained(fitted, graph, split, row["seconds"], None, portfolio)
+    members = members_of(setting, graph)
+    large = [member.name for member in members if not fits(member, graph)]
+    if large and tell is not None:
+        tell(f"memory would not suffice for {'; '.join(large)}: left out")
     options: dict[str, Any] = {
         "metric": setting.search.get("metric", "accuracy"),
         "single": bool(setting.search.get("single")),
         "budget": Budget(setting.search.get("minutes"), setting.search.get("trials")),
-        "members": members_of(setting, graph),
+        "members": [member for member in members if fits(member, graph)],
         "tell": tell,
         "watch": watch,
     }

@@ -52,7 +52,7 @@ FOLDS = (
     (50_000, 3),
 )  # up to so many labels, so many folds; above, one held-out part
 FEWEST = 10  # labels that are worth being held out from each other
-# Validation nodes of a given split that are too few to choose by: its training nodes then judge too, in folds.
+# Validation nodes of a given split that are too few to choose by: training nodes then judge too, in folds.
 FEW_VALIDATION = 300
 LEAST_FOLD = 5  # labels of a fold
 LARGE = 20  # parts of a very large number of labels, one of which is held out

@@ -52,7 +52,9 @@ class Setting:
     def within(self, minutes: float) -> "Setting":
         """With another limit of time; only an ensemble has one."""
         if not self.is_ensemble:
-            raise InputError(f"--minutes {minutes:g}: goes with an ensemble, and this is a run of {self.model}")
+            raise InputError(
+                f"--minutes {minutes:g}: goes with an ensemble, and this is a run of {self.model}"
+            )
         return _checked(replace(self, search={**self.search, "minutes": minutes}))
 
     def attention_instead(self) -> "Setting":

@@ -25,6 +25,7 @@ from ..graph.graph import Graph
 from ..graph.sparse import is_sparse, stored
 from ..nn.model import NodeModel
 from ..nn.random_propagation import RandomPropagation
+from ..nn.residual import ResidualCAT
 from ..nn.zoo import build, settings_of
 from .batches import metis_bytes
 from .config import BATCH_KINDS, BatchConfig, Consistency
@@ -77,10 +78,13 @@ class Network(NamedTuple):
     def of(made: NodeModel, settings: Mapping[str, Any], classes: int) -> "Network":
         depth, heads = settings.get("num_layers", 2), settings.get("heads", 1)
         out_heads = settings.get("out_heads", 1)
+        parameters = sum(p.numel() for p in made.parameters())
+        if isinstance(made, ResidualCAT):  # heads share its width; of its weights on entries half are kept
+            units = [2 * settings["hidden"]] * depth + [3 * settings["hidden"]]
+            return Network(units, [max(1, heads // 2)] * depth, parameters=parameters)
         units = [heads * settings.get("hidden", classes)] * (depth - 1) + [out_heads * classes]
         steps = settings.get("steps", settings.get("propagate", 0))
         propagated = units[0] if isinstance(made, RandomPropagation) else classes if steps else 0
-        parameters = sum(p.numel() for p in made.parameters())
         each = [heads] * (depth - 1) + [out_heads]
         return Network(units, each, propagated, steps, parameters, "heads" in settings)
 
@@ -220,6 +224,24 @@ def _read(path: str) -> str:
         return ""
 
 
+def full_memory(model: str, settings: Mapping[str, Any], graph: Graph, passes: int = 1) -> int:
+    """Bytes of training a model on the full graph."""
+    nodes, features = graph.num_nodes, graph.num_features
+    made, chosen = _unbuilt(model, nodes, features, max(2, graph.num_classes), settings)
+    return _full(graph, Network.of(made, chosen, max(2, graph.num_classes)), passes)[1]
+
+
+def _full(graph: Graph, network: Network, passes: int) -> tuple[Sizes, int]:
+    """Sizes of the full graph, and the bytes of a training on it."""
+    nodes, features, given = graph.num_nodes, graph.num_features, graph.given_x
+    nonzeros = stored(given).numel() if isinstance(given, Tensor) and is_sparse(given) else None
+    sizes = Sizes(nodes, graph.num_edges + nodes, _stored(nodes, features, nonzeros))
+    full = int(training_memory(sizes, network, passes)["training_bytes"])
+    if graph.folder is not None:  # it would have to be read into memory first
+        full += FLOAT * nodes * features + 2 * INDEX * graph.num_edges
+    return sizes, full
+
+
 def choose_way(
     model: str,
     settings: Mapping[str, Any],
@@ -239,12 +261,7 @@ def choose_way(
     nodes, features, classes = graph.num_nodes, graph.num_features, max(2, graph.num_classes)
     made, chosen = _unbuilt(model, nodes, features, classes, settings)
     network = Network.of(made, chosen, classes)
-    given = graph.given_x
-    nonzeros = stored(given).numel() if isinstance(given, Tensor) and is_sparse(given) else None
-    sizes = Sizes(nodes, graph.num_edges + nodes, _stored(nodes, features, nonzeros))
-    full = int(training_memory(sizes, network, passes)["training_bytes"])
-    if graph.folder is not None:  # it would have to be read into memory first
-        full += FLOAT * nodes * features + 2 * INDEX * graph.num_edges
+    sizes, full = _full(graph, network, passes)
     if made.reach is None:
         return Way("full", full, available, "this model needs all of it", full > usable)
     if consistency is not None and consistency.sample == 0 and full <= usable:
