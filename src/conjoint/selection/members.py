@@ -92,9 +92,11 @@ class Member:
         elif self.kind == "label-propagation":
             work = 600.0 * facts.classes * facts.entries
         else:
-            layers, passes = int(self.settings.get("num_layers", 2)), 1
-            if self.train.get("consistency"):
-                passes, layers = int(self.train["consistency"]["passes"]), 8
+            usual = zoo.settings_of(self.model)
+            layers = int(self.settings.get("num_layers", usual.get("steps", usual.get("num_layers", 2))))
+            passes = int(self.train.get("consistency", {}).get("passes", 1))
+            if self.family is None:  # its heads do not share the width
+                hidden *= int(usual.get("heads", 1))
             layer = hidden * (2.0 * facts.entries + 3.0 * hidden * facts.nodes + 20.0 * facts.nodes)
             work = 3.0 * epochs * passes * (layers * layer + hidden * facts.feature_entries)
             return epochs * EPOCH_SECONDS * layers + work / PACE[self.kind]
