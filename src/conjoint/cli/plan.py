@@ -130,8 +130,8 @@ def _section(origin: Mapping[str, Any], name: str, source: str) -> dict[str, Any
     plain = isinstance(section, dict) and all(
         isinstance(value, str | int | float | bool)
         or (isinstance(value, list) and all(isinstance(item, str | int) for item in value))
-        or (isinstance(value, dict) and all(isinstance(item, int | float) for item in value.values()))
-        for value in section.values()
+        or key == "class_weight"  # checked with the settings of training
+        for key, value in section.items()
     )
     if not plain:
         raise InputError(f"{source} {name} is not a table of plain values; restore the file from a copy")
