@@ -16,6 +16,7 @@ ORDER = (
     ("selection",),
     ("evaluation",),
     ("experiments", "estimator", "cli"),
+    ("learned",),
 )
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 NAME = "conjoint"

@@ -1,6 +1,7 @@
 """`conjoint train`, `conjoint.learn` and `CATClassifier`: the same graph, split and seed, the same bits."""
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 import torch
 from safetensors.torch import load_file
 
-from conjoint import CATClassifier, learn, read_graph
+from conjoint import CATClassifier, learn, load_learned, read_graph
 from conjoint.cli import main
 from conjoint.estimator.graphs import as_array
 from topics import topic_graph
@@ -44,8 +45,14 @@ def without_seconds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     "chosen",
-    [{"trials": 7}, {"model": "cat-e-smooth"}, {"intervention": "mf"}],
-    ids=["default", "model", "intervention"],
+    [
+        {"trials": 7},
+        {"model": "cat-e-smooth"},
+        {"intervention": "mf"},
+        {"trials": 4, "class_weight": "balanced"},
+        {"model": "gcn", "class_weight": {"sea": 3.0}},
+    ],
+    ids=["default", "model", "intervention", "balanced", "weights"],
 )
 def test_three_doors_one_training(
     files: tuple[Path, Path], tmp_path: Path, chosen: dict[str, Any], capsys: pytest.CaptureFixture[str]
@@ -55,9 +62,11 @@ def test_three_doors_one_training(
     graph = read_graph(edges, nodes, **columns)
     split = graph.split("given")
 
-    learned = learn(graph, seed=SEED, train={"epochs": 40}, **chosen)
+    columns["split_column"] = columns.pop("split")
+    learned = learn(edges, nodes, seed=SEED, train={"epochs": 40}, **columns, **chosen)
 
-    options = [word for name, value in chosen.items() for word in (f"--{name}", str(value))]
+    typed = {name: "sea=3" if isinstance(value, dict) else str(value) for name, value in chosen.items()}
+    options = [word for name, value in typed.items() for word in (f"--{name.replace('_', '-')}", value)]
     given = ["--edges", str(edges), "--nodes", str(nodes), "--label", "topic", "--split-column", "part"]
     run = [
         "--seed",
@@ -77,6 +86,8 @@ def test_three_doors_one_training(
     for rows in (split.train, split.val):
         y[rows] = graph.y[rows]
     A = sp.csr_array((np.ones(graph.num_edges), graph.edge_index.numpy()), shape=(90, 90))
+    if isinstance(chosen.get("class_weight"), dict):  # here classes are numbers
+        chosen = chosen | {"class_weight": {graph.class_names.index("sea"): 3.0}}
     classifier = CATClassifier(random_state=SEED, epochs=40, **chosen)
     classifier.fit(as_array(graph.x), y, graph=A, validation=split.val.numpy())
 
@@ -90,9 +101,18 @@ def test_three_doors_one_training(
     assert np.array_equal(classifier.label_distributions_, learned.best.probabilities)
     assert np.array_equal(classifier.embedding_, learned.embedding)
     weights = learned.best.fitted.model.state_dict()
-    for other in (classifier.network_.state_dict(), load_file(tmp_path / "run" / "weights.safetensors")):
+    learned.save(tmp_path / "saved")
+    kept = [load_file(tmp_path / folder / "weights.safetensors") for folder in ("run", "saved")]
+    for other in (classifier.network_.state_dict(), *kept):
         assert weights.keys() == other.keys()
         assert all(torch.equal(value, other[name]) for name, value in weights.items())
+    for folder in ("run", "saved"):  # each is read by the other's door
+        again = load_learned(tmp_path / folder)
+        assert again.predictions.equals(learned.predictions) and again.metrics == learned.metrics
+        assert main(["predict", str(tmp_path / folder), "--json"]) == 0
+        shown = json.loads(capsys.readouterr().out)["rows"]
+        assert [one["id"] for one in shown] == learned.predictions["id"].to_list()[:10]
+        assert [one["predicted"] for one in shown] == learned.predictions["predicted"].to_list()[:10]
     table = pl.read_csv(tmp_path / "run" / "predictions.csv")
     assert table["id"].to_list() == graph.node_ids.tolist()
     assert np.array_equal(

@@ -17,8 +17,9 @@ os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 if TYPE_CHECKING:
     from .data import Graph, load, load_graph, make_split, read_graph
-    from .estimator import CATClassifier, CATClusterer, NodeGraph
+    from .estimator import CATClassifier, CATClusterer, NodeGraph, Transductive
     from .graph.adjacency import Adjacency, adjacency
+    from .learned import Learned, learn, load_learned
     from .nn.attention import ConjointAttention, Structure
     from .nn.cat import CAT
     from .nn.conv import CATConv
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         SelfExpression,
     )
     from .nn.random_propagation import RandomPropagation
-    from .selection.learner import Learned, learn
     from .training import Consistency, TrainConfig, evaluate, fit
 
 __version__ = "0.1.0"
@@ -40,8 +40,9 @@ __version__ = "0.1.0"
 # Importing torch takes seconds, and `conjoint --help` needs none of it: a name is fetched when it is used.
 _HOMES = {
     "data": ("Graph", "load", "load_graph", "make_split", "read_graph"),
-    "estimator": ("CATClassifier", "CATClusterer", "NodeGraph"),
+    "estimator": ("CATClassifier", "CATClusterer", "NodeGraph", "Transductive"),
     "graph.adjacency": ("Adjacency", "adjacency"),
+    "learned": ("Learned", "learn", "load_learned"),
     "nn.attention": ("ConjointAttention", "Structure"),
     "nn.cat": ("CAT",),
     "nn.conv": ("CATConv",),
@@ -50,7 +51,6 @@ _HOMES = {
         *("Intervention", "MatrixFactorization", "SelfExpression"),
     ),
     "nn.random_propagation": ("RandomPropagation",),
-    "selection.learner": ("Learned", "learn"),
     "training": ("Consistency", "TrainConfig", "evaluate", "fit"),
 }
 
@@ -77,12 +77,14 @@ __all__ = [
     "SelfExpression",
     "Structure",
     "TrainConfig",
+    "Transductive",
     "adjacency",
     "evaluate",
     "fit",
     "learn",
     "load",
     "load_graph",
+    "load_learned",
     "make_split",
     "read_graph",
 ]

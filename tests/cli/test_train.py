@@ -168,3 +168,53 @@ def test_ctrl_c_leaves_a_run_that_ends_the_same(tmp_path: Path, ask: Ask) -> Non
     for seed in ("seed-0", "seed-1"):
         for file in ("weights.safetensors", "metrics.jsonl"):
             assert (whole / seed / file).read_bytes() == (cut / seed / file).read_bytes()
+
+
+def test_class_weights_are_kept_with_the_run(tmp_path: Path, ask: Ask) -> None:
+    write_own_files(tmp_path)
+    for words, kept in (("balanced", '"balanced"'), (f"{CLASSES[0]}=2.5", "2.5")):
+        out = tmp_path / words.partition("=")[2] if "=" in words else tmp_path / words
+        options = [
+            "--class-weight",
+            words,
+            "--seed",
+            "0",
+            "--epochs",
+            "3",
+            "--no-plots",
+            "--no-report",
+            "--out",
+            out,
+        ]
+        ask(*train_arguments(tmp_path, *options))
+        assert kept in (out / "config.toml").read_text()
+        ask("train", "--resume", out)
+        ask(
+            "train",
+            "--config",
+            out / "config.toml",
+            "--no-plots",
+            "--no-report",
+            "--out",
+            tmp_path / f"again-{out.name}",
+        )
+        weights = [folder / "weights.safetensors" for folder in (out, tmp_path / f"again-{out.name}")]
+        assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("equal", "--class-weight equal: write balanced, or CLASS=WEIGHT"),
+        ("a=b", "--class-weight a=b: write balanced, or CLASS=WEIGHT"),
+        ("nobody=2", "--class-weight nobody: no class is called so; there are"),
+        (f"{CLASSES[0]}=0", "class_weight="),
+    ],
+)
+def test_bad_class_weights_are_named_before_anything_is_kept(
+    words: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_own_files(tmp_path)
+    out = tmp_path / "out"
+    assert main([*train_arguments(tmp_path), "--class-weight", words, "--out", str(out)]) == 2
+    assert says in capsys.readouterr().err and not out.exists()

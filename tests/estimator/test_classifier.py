@@ -291,6 +291,42 @@ def test_bad_parameters_are_named(data: Blocks, settings: dict[str, Any], says: 
         CATClassifier(**QUICK | {"intervention": "mf"} | settings).fit(data.x, data.y)
 
 
+def test_weights_of_classes_and_rows(data: Blocks) -> None:
+    """Where a class, or its rows, count a hundred times as much, it is predicted more often."""
+    quick = QUICK | {"intervention": "fs"}
+    plain = CATClassifier(**quick).fit(data.x, data.y, graph=data.graph)
+    usual = (plain.transduction_ == 0).sum()
+    for given in ({0: 100.0}, {np.int64(0): 100.0, 1: 1}, {0.0: 100}):
+        found = CATClassifier(**quick, class_weight=given).fit(data.x, data.y, graph=data.graph)
+        assert (found.transduction_ == 0).sum() > usual
+    by_row = CATClassifier(**quick).fit(data.x, data.y, np.where(data.y == 0, 100.0, 1.0), graph=data.graph)
+    assert np.allclose(by_row.label_distributions_, found.label_distributions_, atol=1e-4)
+    same = CATClassifier(**quick).fit(data.x, data.y, sample_weight=[2.0] * 90, graph=data.graph)
+    assert np.allclose(same.label_distributions_, plain.label_distributions_, atol=1e-4)
+    with pytest.raises(InputError, match="class_weight=7: no class is called so; there are 0, 1, 2"):
+        CATClassifier(**quick, class_weight={7: 1.0}).fit(data.x, data.y, graph=data.graph)
+    with pytest.raises(InputError, match="sample_weight: a weight is negative"):
+        CATClassifier(**quick).fit(data.x, data.y, -np.ones(90), graph=data.graph)
+
+
+def test_progress_and_verbose(data: Blocks, capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[Any] = []
+
+    def stop(row: dict[str, Any]) -> bool:
+        rows.append(row)
+        return len(rows) == 3
+
+    found = CATClassifier(**QUICK, model="gat", verbose=2).fit(
+        data.x, data.y, graph=data.graph, progress=stop
+    )
+    assert found.history_ == rows and found.n_iter_ == 3
+    assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "epoch 1",
+        "epoch 2",
+        "epoch 3",
+    ]
+
+
 def test_the_example_in_the_docstring() -> None:
     import doctest
 

@@ -3,6 +3,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 import torch
@@ -94,7 +95,6 @@ def test_networkx_nodes_find_their_rows() -> None:
         (MATRIX * np.nan, "above 0"),
         (EDGES + 2, "names node 5"),
         (EDGES - 1, "names node -1"),
-        (EDGES.t(), "graph.T"),
         (EDGES.double(), "integer edge index"),
         ("knn", "NetworkX"),
         (nx.path_graph(3), "3 nodes"),
@@ -165,3 +165,40 @@ def test_twins_share_the_mean_of_their_answers() -> None:
     means = means_over_equals(row_keys(asked), row_keys(ROWS))
     assert (means @ answers).ravel().tolist() == [2.0, 0.0, 5.0]
     assert np.diff(means.indptr).tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("kind", ["pairs", "rows", "pandas", "polars", "weighted"])
+def test_edges_as_pairs_and_tables(kind: str) -> None:
+    links = EDGES.t().tolist()
+    given: Any = [tuple(pair) for pair in links]
+    if kind == "rows":
+        given = EDGES.t().numpy()
+    elif kind != "pairs":
+        table = {"from": [i for i, _ in links], "to": [j for _, j in links], "since": 1999}
+        table |= {"weight": [1.0 + i + j for i, j in links]} if kind == "weighted" else {}
+        given = pl.DataFrame(table) if kind == "polars" else pd.DataFrame(table)
+    found = read_graph(given, X)
+    expected = read_graph(EDGES, X)
+    assert torch.equal(found.edge_index, expected.edge_index)
+    assert (found.edge_weight is not None) == (kind == "weighted")
+
+
+def test_names_in_pairs_and_tables_are_those_of_the_index() -> None:
+    names = ["d", "c", "b", "a", "e"]
+    links = [tuple(names[k] for k in pair) for pair in EDGES.t().tolist()]
+    for given in (links, pd.DataFrame(links), pl.DataFrame(links, schema=["u", "v"], orient="row")):
+        found = read_graph(given, X, pd.Index(names))
+        assert torch.equal(found.edge_index, read_graph(EDGES, X).edge_index)
+    with pytest.raises(InputError, match="an edge names node 'x', but the index of X has none"):
+        read_graph([("a", "x"), ("a", "b"), ("b", "c")], X, pd.Index(names))
+    with pytest.raises(InputError, match="an edge names node 'a', but X has rows 0 to 4"):
+        read_graph([("a", "b")], X)
+    with pytest.raises(InputError, match="names a row twice"):
+        read_graph([("a", "b")], X, pd.Index(["a", "a", "b", "c", "d"]))
+    with pytest.raises(InputError, match="edges need two, source and target"):
+        read_graph(pd.DataFrame({"source": [0]}), X)
+
+
+def test_two_lists_are_an_edge_index_and_two_tuples_are_pairs() -> None:
+    assert pairs(read_graph([[0, 2], [1, 3]], X).edge_index) >= {(0, 1), (2, 3)}
+    assert pairs(read_graph([(0, 2), (1, 3)], X).edge_index) >= {(0, 2), (1, 3)}

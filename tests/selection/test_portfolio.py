@@ -183,4 +183,4 @@ def test_verbs_work_on_a_run_folder(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert main(verb) == 0, verb
     learned = learn(str(edges), str(nodes), label="kind", trials=6, train={"epochs": 12})
     kept = (run / "predictions.csv").read_text().splitlines()
-    assert [line.split(",")[3] for line in kept[1:]] == learned.predictions["predicted"].tolist()
+    assert [line.split(",")[3] for line in kept[1:]] == learned.predictions["predicted"].to_list()

@@ -195,3 +195,15 @@ def test_all_nodes_are_those_with_a_label_the_first_class_included() -> None:
     right = np.where(y == 0, 0, (y + 1) % (y.max() + 1))  # right for the first class alone
     row = result_row(fitted, right, data, split)
     assert row["all_accuracy"] == pytest.approx((y == 0).sum() / (y >= 0).sum())
+
+
+@pytest.mark.parametrize(("every", "last"), [(1, 7), (4, 8)])
+def test_a_callback_that_returns_true_ends_training(every: int, last: int) -> None:
+    """After the next epoch that is evaluated, with the best weights so far."""
+    config = replace(QUICK, evaluate_every=every)
+    fitted = fit(small_model(), small_data(), small_split(), config, progress=lambda row: row["epoch"] == 7)
+    whole = fit(small_model(), small_data(), small_split(), config, progress=lambda row: row["epoch"])
+    assert fitted.stopped == "callback" and len(fitted.history) == last
+    assert fitted.history == whole.history[:last] and whole.stopped == "epochs"
+    losses = {row["epoch"]: row["val_loss"] for row in fitted.history if "val_loss" in row}
+    assert fitted.best_epoch == min(losses, key=lambda epoch: losses[epoch])

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..errors import InputError
 from ..evaluation.attention_plots import why_figure
-from ..evaluation.explain import as_document, explain
+from ..evaluation.explain import as_document, explain, row_of
 from ..evaluation.plots import write_picture
 from ..storage import write_atomically
 from ..text import clean, shorten
@@ -29,7 +27,7 @@ def work(options: argparse.Namespace) -> None:
     opened = open_run(options)
     graph = opened.data
     names = node_names(opened, options.name_column)
-    node = _row_of(options.node, opened, names)
+    node = row_of(options.node, graph, names)
     shares, classes = opened.trained.probabilities, opened.class_names
     parts: dict[str, Any] = {"layer": options.layer, "most": options.candidates}
     found = explain(opened.model, graph, opened.run.config, node, shares, **parts)
@@ -135,20 +133,6 @@ def _section(kind: str, rows: Sequence[Mapping[str, str]], most: int) -> list[st
     hidden = len(rows) - most
     more = f"\n... {hidden} more {kind}s; --rows or --json shows them" if hidden > 0 else ""
     return [table(rows[:most], right=numbers) + more + "\n"]
-
-
-def _row_of(name: str, opened: Opened, names: Sequence[str] | None) -> int:
-    """The node with this id; or with this name, if only one has it."""
-    ids = opened.data.node_ids
-    found = np.flatnonzero(ids.astype(str) == name)
-    if len(found) == 0 and names is not None:
-        found = np.flatnonzero(np.asarray(names) == name)
-        if len(found) > 1:
-            raise InputError(f"node {name!r}: {len(found)} nodes have this name; give the id of one")
-    if len(found) == 0:
-        some = ", ".join(map(str, ids[:3]))
-        raise InputError(f"node {name!r} is not in {opened.data.name}; its ids look like {some}")
-    return int(found[0])
 
 
 def _learnt_weights(opened: Opened) -> list[dict[str, float]]:

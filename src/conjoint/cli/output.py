@@ -32,7 +32,7 @@ PICTURES = (".png", ".svg", ".pdf")
 RULE_UNDER_NAMES = Box("    \n    \n -  \n    \n    \n    \n    \n    \n", ascii=True)
 UNLIMITED = 1_000_000  # columns: what is piped is never wrapped
 SECONDS_BETWEEN_LINES = 10.0
-OnEpoch = Callable[[dict[str, Any]], None]
+OnEpoch = Callable[[dict[str, Any]], object]
 
 
 def table(rows: Sequence[Mapping[str, object]], right: Collection[str] = ()) -> str:

@@ -22,7 +22,7 @@ from ..graph.graph import Graph
 from ..nn.zoo import input_graph
 from ..selection.setting import AUTO, Setting, known_settings, make_setting
 from ..training import Run
-from ..training.config import TrainConfig, config_to, read_toml
+from ..training.config import BALANCED, TrainConfig, config_to, read_toml
 from ..training.ranks import launched
 from .options import SECTIONS, check_kinds, sections
 
@@ -61,6 +61,8 @@ def plan_from(options: argparse.Namespace) -> Plan:
         data.setdefault("reading", READING)
     if "fanout" in given:
         batch["fanout"] = fanout_of(given["fanout"])
+    if "class_weight" in given:
+        train["class_weight"] = class_weights(given["class_weight"])
     if "consistency" in given:
         train["consistency"] = consistency_settings(given["consistency"])
     named = given.get("model") or (None if "intervention" in given else file["model"].get("name"))
@@ -92,7 +94,7 @@ def plan_from(options: argparse.Namespace) -> Plan:
             )
         made = replace(made, undecided=None)
     seeds = _seeds(given, file.get("seeds"), train, "folder" in data or made.is_ensemble)
-    return Plan(made, _absolute(data), split, seeds)
+    return Plan(made, absolute(data), split, seeds)
 
 
 def plan_of_run(run: Run, options: argparse.Namespace) -> Plan:
@@ -102,6 +104,8 @@ def plan_of_run(run: Run, options: argparse.Namespace) -> Plan:
     moved = {"folder" if "folder" in data else "root": options.data}
     moved |= {"edges": options.edges, "nodes": options.nodes}
     data |= {key: str(Path(path).absolute()) for key, path in moved.items() if path is not None}
+    if "folder" in data:  # a graph inside of the run's own folder
+        data["folder"] = str((run.path / str(data["folder"])).absolute())
     if "edges" in data:
         data.setdefault("reading", 1)  # the rules of the time when runs did not name them
     if not isinstance(data.get("edges", data.get("folder", data.get("name"))), str):
@@ -126,7 +130,8 @@ def _section(origin: Mapping[str, Any], name: str, source: str) -> dict[str, Any
     plain = isinstance(section, dict) and all(
         isinstance(value, str | int | float | bool)
         or (isinstance(value, list) and all(isinstance(item, str | int) for item in value))
-        for value in section.values()
+        or key == "class_weight"  # checked with the settings of training
+        for key, value in section.items()
     )
     if not plain:
         raise InputError(f"{source} {name} is not a table of plain values; restore the file from a copy")
@@ -181,6 +186,8 @@ def read_config(path: str) -> dict[str, Any]:
         data = origin.get("data")
         if isinstance(data, dict) and "edges" in data:
             data.setdefault("reading", 1)
+        if isinstance(data, dict) and isinstance(data.get("folder"), str):
+            data["folder"] = str(Path(path).parent / data["folder"])
     if "members" in document:  # of an ensemble's run: what was asked of all, in place of the run's own
         document["train"] = document.pop("members")
     for name in document:
@@ -217,6 +224,19 @@ def consistency_settings(text: str) -> dict[str, Any]:
         ) from None
 
 
+def class_weights(text: str) -> str | dict[str, float]:
+    """balanced, or spam=5,ham=1"""
+    if text == BALANCED:
+        return text
+    try:
+        pairs = [word.rpartition("=") for word in text.split(",")]
+        return {name.strip(): float(weight) for name, _, weight in pairs}
+    except ValueError:
+        raise InputError(
+            f"--class-weight {text}: write {BALANCED}, or CLASS=WEIGHT,CLASS=WEIGHT, for example spam=5,ham=1"
+        ) from None
+
+
 def _place(key: str, value: Any, name: str, model: dict[str, Any], train: dict[str, Any]) -> None:
     if key in known_settings(name):
         model[key] = value
@@ -248,7 +268,7 @@ def _named_graph(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str,
     return {**data, "name": "cora", **({} if "data" in given else {"source": "embedded"})}
 
 
-def _absolute(data: dict[str, Any]) -> dict[str, Any]:
+def absolute(data: dict[str, Any]) -> dict[str, Any]:
     """Paths that still lead to the same files when a run is used from another folder or environment."""
     named = os.environ.get("CONJOINT_DATA")
     if named and "name" in data and data.get("source") != "embedded":

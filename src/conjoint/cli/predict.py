@@ -57,8 +57,8 @@ def _new_nodes(opened: Opened, options: argparse.Namespace) -> dict[str, Any]:
     given, before = opened.plan.data, opened.data
     if "edges" not in given:
         raise InputError(
-            f"--new-nodes: {opened.run.sidecar.data_name} is a benchmark; new nodes can join your own graph, "
-            "or use conjoint.training.predict_new_nodes in Python"
+            f"--new-nodes: {opened.run.sidecar.data_name} was not read from tables of yours, which new nodes "
+            "could join; use conjoint.training.predict_new_nodes in Python"
         )
     name, settings = opened.run.spec.name, dict(opened.run.spec.settings)
     after = read_grown(before, given, nodes=options.new_nodes, edges=options.new_edges)

@@ -59,7 +59,7 @@ def open_run(options: argparse.Namespace) -> Opened:
     batch = batch_config_from(plan.setting.batch) if plan.setting.batch else None
     split = split_of(graph, plan.split, run.config.seed, plan.setting.is_ensemble)
     portfolio = read_portfolio(run.path / PORTFOLIO) if plan.setting.is_ensemble else None
-    return Opened(run, plan, Trained(fitted, graph, split, 0.0, batch, portfolio))
+    return Opened(run, plan, Trained(fitted, graph, split, 0.0, batch, portfolio, run.spec))
 
 
 def node_names(opened: Opened, column: str | None) -> list[str] | None:

@@ -129,7 +129,7 @@ def resume(options: argparse.Namespace) -> None:
 
 NOT_WITH_RESUME = (
     *("dataset", "out", "config", "model", "intervention", "strategy", "set", "epochs", "lr"),
-    *("seed", "seeds", "split", "variant", "trials", "metric", "single"),
+    *("seed", "seeds", "split", "variant", "trials", "metric", "single", "class_weight"),
 )
 
 

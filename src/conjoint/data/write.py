@@ -44,8 +44,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         Path(part).unlink(missing_ok=True)
 
 
-def write_table(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Any] | Any]) -> None:
-    """Columns to CSV, TSV or Parquet by the file's ending.
+def write_table(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Any] | Any] | Any) -> None:
+    """Columns by name, or a pandas or polars table, to CSV, TSV or Parquet by the file's ending.
 
     In CSV and TSV a text cell that a spreadsheet would run as a formula gets a leading apostrophe; numbers
     and Parquet are left alone.
@@ -53,7 +53,7 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Any
     kind = Path(path).suffix.lower()
     if kind not in (".csv", ".tsv", ".parquet"):
         raise InputError(f"{path} must end in .csv, .tsv or .parquet")
-    frame = pl.DataFrame(dict(columns))
+    frame = pl.DataFrame({name: columns[name] for name in getattr(columns, "columns", columns)})
     with written_whole(path) as part:
         if kind == ".parquet":
             frame.write_parquet(part)

@@ -4,5 +4,6 @@ from .base import AttentionTable
 from .classifier import CATClassifier
 from .clusterer import CATClusterer
 from .graphs import NodeGraph
+from .transductive import Transductive
 
-__all__ = ["AttentionTable", "CATClassifier", "CATClusterer", "NodeGraph"]
+__all__ = ["AttentionTable", "CATClassifier", "CATClusterer", "NodeGraph", "Transductive"]

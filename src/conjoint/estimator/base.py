@@ -25,9 +25,10 @@ from ..nn.cat import CAT
 from ..nn.interventions import EmbeddingSimilarity, Intervention, LowRank, Several
 from ..nn.new_nodes import with_new_nodes
 from ..nn.zoo import ENSEMBLE
-from ..selection.learner import Learned, Trained, learn, search_options
+from ..selection.learner import Trained, Trainings, search_options, train_graph
 from ..selection.setting import make_setting
 from ..training import embed, fit, predict_proba
+from ..training.loop import OnEpoch
 from ..training.predictions import as_trained
 from ..training.seeding import own_randomness
 from ..training.steps import part_of, whole_graph
@@ -41,7 +42,7 @@ from .graphs import (
     read_graph,
     row_keys,
 )
-from .labels import Codes, hold_out, set_aside
+from .labels import Codes, hold_out, label_weight, set_aside
 
 OF_NETWORK = ("hidden", "heads", "num_layers", "dropout")
 OF_TRAINING = ("epochs", "patience", "lr", "weight_decay", "penalty_weight", "row_normalise")
@@ -114,7 +115,8 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     row_normalise: str | None = None
     settings: Mapping[str, Any] | None = None
     train: Mapping[str, Any] | None = None
-    scoring: str = "accuracy"
+    class_weight: str | Mapping[Any, float] | None = None
+    scoring: str | None = None
     minutes: float | None = None
     trials: int | None = None
     single: bool = False
@@ -122,6 +124,7 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     n_neighbors: int = 10
     metric: str = "euclidean"
     random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
     def transform(self, X: Any, *, graph: Any = None) -> npt.NDArray[np.float32]:
         """The embedding of each row: the last hidden layer. `graph` as in `predict`."""
@@ -161,6 +164,17 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         every = {**(more or {}), **single}
         return {name: one.item() if isinstance(one, np.generic) else one for name, one in every.items()}
 
+    def _training(self) -> dict[str, Any]:
+        """Settings of training. Classes are named as in the graph, whatever kind of number they are."""
+        given = self._given(OF_TRAINING, self.train)
+        if isinstance(self.class_weight, Mapping):
+            classes = getattr(self, "classes_", ())
+            named = {next((c for c in classes if c == key), key): w for key, w in self.class_weight.items()}
+            given["class_weight"] = {str(name): float(weight) for name, weight in named.items()}
+        elif self.class_weight is not None:
+            given["class_weight"] = self.class_weight
+        return given
+
     def _search(self) -> dict[str, Any]:
         return search_options(self.scoring, self.minutes, self.trials, self.single)
 
@@ -168,24 +182,31 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Whether the parameters leave the model open."""
         if self.model is not None or self.intervention is not None:
             return self.model == ENSEMBLE
-        parts: dict[str, Any] = {
-            "settings": self._given(OF_NETWORK, self.settings),
-            "train": self._given(OF_TRAINING, self.train),
-        }
+        settings = self._given(OF_NETWORK, self.settings)
+        parts: dict[str, Any] = {"settings": settings, "train": self._training()}
         return make_setting(strategy=self.strategy, search=self._search(), **parts).is_ensemble
 
     def _train(
-        self, graph: Graph, classes: npt.NDArray[Any], codes: Codes, seed: int, validation: Any
+        self,
+        graph: Graph,
+        classes: npt.NDArray[Any],
+        codes: Codes,
+        seed: int,
+        validation: Any,
+        sample_weight: Any = None,
+        progress: OnEpoch | None = None,
     ) -> Answers:
         """Train on the nodes with a code of 0 or more; answer for all of them."""
+        weight = None if sample_weight is None else label_weight(sample_weight, codes)
         if validation is not None:
             split = set_aside(codes, validation)
         elif self._learns_ensemble():
             split = every_label(codes, seed)
         else:
             split = hold_out(codes, self.validation_fraction, seed)
-        graph = graph.changed(y=torch.from_numpy(codes), class_names=[str(name) for name in classes])
-        learned = self._learn(graph, split, seed)
+        names = [str(name) for name in classes]
+        graph = graph.changed(y=torch.from_numpy(codes), class_names=names, label_weight=weight)
+        learned = self._learn(graph, split, seed, progress)
         fitted = learned.best.fitted
         self.network_, self.history_, self.n_iter_ = fitted.model, fitted.history, len(fitted.history)
         self.model_ = None if isinstance(self.intervention, Intervention) else learned.setting.model
@@ -199,17 +220,18 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._of_training_nodes = Answers(learned.best.probabilities, self.embedding_)
         return self._of_training_nodes
 
-    def _learn(self, graph: Graph, split: Split, seed: int) -> Learned:
+    def _learn(self, graph: Graph, split: Split, seed: int, progress: OnEpoch | None) -> Trainings:
         parts: dict[str, Any] = {
             "settings": self._given(OF_NETWORK, self.settings),
-            "train": self._given(OF_TRAINING, self.train),
+            "train": self._training(),
         }
         if parts["settings"].get("num_layers") == 1:
             raise InputError("num_layers=1: there is no hidden layer to embed nodes by; give 2 or more")
         if not isinstance(self.intervention, Intervention):
             parts |= {"model": self.model, "intervention": self.intervention, "strategy": self.strategy}
             parts |= {"minutes": self.minutes, "trials": self.trials, "single": self.single}
-            return learn(graph, split=split, seed=seed, metric=self.scoring, **parts)
+            parts |= {"progress": progress, "verbose": self.verbose}
+            return train_graph(graph, split=split, seed=seed, metric=self.scoring, **parts)
         if not self.intervention.serves_parts:
             raise InputError(
                 f"intervention: {type(self.intervention).__name__} holds a score per edge of one list, but "
@@ -225,8 +247,8 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         with own_randomness():
             torch.default_generator.manual_seed(seed)  # as models with a name are drawn
             made = CAT(graph.num_features, hidden, graph.num_classes, intervention=own, **options)
-        fitted = fit(made, graph, split, setting.config(seed))
-        return Learned(graph, setting, (Trained(fitted, graph, split, time.perf_counter() - started),))
+        fitted = fit(made, graph, split, setting.config(seed), progress=progress)
+        return Trainings(graph, setting, (Trained(fitted, graph, split, time.perf_counter() - started),))
 
     def _answers(self, X: Any, graph: Any) -> Answers:
         check_is_fitted(self)

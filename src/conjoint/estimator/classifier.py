@@ -9,6 +9,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_consistent_length
 
 from ..errors import InputError
+from ..training.loop import OnEpoch
 from .base import GraphEstimator
 from .labels import encode, labelled
 
@@ -32,6 +33,8 @@ class CATClassifier(ClassifierMixin, GraphEstimator):
         epochs, patience, lr, weight_decay, penalty_weight, row_normalise: as in `TrainConfig`; None: as
             recommended for the model.
         settings, train: any other setting of the network and of training, by name.
+        class_weight: "balanced", or a dict of numbers by class: how much labels of a class count in training.
+            An ensemble is chosen by balanced accuracy then, unless `scoring` says otherwise.
         scoring, minutes, trials, single: of the ensemble: the metric it is chosen by, the most time or the
             most trainings it may take, and whether only its best member is kept; see `conjoint.learn`.
         validation_fraction: of a named model: share of each class's labels that choose its epoch instead of
@@ -39,6 +42,7 @@ class CATClassifier(ClassifierMixin, GraphEstimator):
         n_neighbors, metric: the nearest-neighbour graph that stands in where no graph is given, and that
             links new nodes to those of training.
         random_state: an int is the seed, and gives the same bits on every fit.
+        verbose: 1 prints a line for each training of an ensemble, or for each tenth epoch; 2 every epoch.
 
     Attributes:
         classes_: the classes, sorted.
@@ -60,24 +64,36 @@ class CATClassifier(ClassifierMixin, GraphEstimator):
     array([0, 0, 1, 1])
     """
 
-    def fit(self, X: Any, y: Any = None, *, graph: Any = None, validation: Any = None) -> "CATClassifier":
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        graph: Any = None,
+        validation: Any = None,
+        progress: OnEpoch | None = None,
+    ) -> "CATClassifier":
         """Train on the labelled rows of X; the others take part in the graph alone.
 
         Args:
             X: features, one row per node: array, SciPy sparse, pandas.
             y: one label per row; -1, NaN, None and "" mean unlabelled.
-            graph: which rows are linked: a square SciPy matrix or array, an edge index of shape [2, edges]
-                (NumPy or torch), a NetworkX graph, or None for the nearest neighbours in X. Read as
-                undirected.
+            sample_weight: how much each row's label counts in training; members of an ensemble are chosen
+                without it.
+            graph: which rows are linked: a square SciPy matrix or array; a list of pairs; a table of edges
+                (pandas, polars); an edge index of shape [2, edges] (NumPy or torch); a NetworkX graph; or
+                None for the nearest neighbours in X. Read as undirected.
             validation: labelled rows that choose epoch and model, in place of `validation_fraction`: indices,
                 or a mask with an entry per row.
+            progress: called with each epoch's row; a training ends when it returns True. See `conjoint.fit`.
         """
         if y is None:
             raise InputError("y: this CATClassifier requires y to be passed, but the target y is None")
         nodes = self._read(X, graph)
         self.classes_, codes = encode(y)
         check_consistent_length(X, codes)
-        answers = self._train(nodes, self.classes_, codes, self._seed(), validation)
+        answers = self._train(nodes, self.classes_, codes, self._seed(), validation, sample_weight, progress)
         self.label_distributions_ = answers.probabilities
         self.transduction_ = self.classes_[answers.probabilities.argmax(axis=1)]
         return self

@@ -15,6 +15,8 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
+from ..data.columns import Place
+from ..data.from_tables import Columns
 from ..errors import InputError, check_whole
 from ..graph.adjacency import tidy_edges
 from ..graph.graph import Graph
@@ -48,8 +50,12 @@ class NodeGraph:
 def read_graph(given: Any, x: Tensor, index: Any = None) -> Graph:
     """The rows of x with any accepted form of edges between them; self-loops are dropped.
 
-    `index` is the index of X where X is a table; names of NetworkX nodes are looked up in it.
+    `index` is the index of X where X is a table; names of nodes are looked up in it.
     """
+    if _is_table(given) and given.shape != (x.size(0), x.size(0)):
+        given = _from_table(given, x.size(0), index)
+    elif isinstance(given, Sequence) and (pairs := _listed_pairs(given)) is not None:
+        given = _from_pairs(*pairs, None, x.size(0), index)
     if hasattr(given, "adjacency") and hasattr(given, "nodes"):
         given, index = _from_networkx(given, x.size(0), index)
     return _tidy(x, _matrix(given, x.size(0)), index)
@@ -138,6 +144,58 @@ def _from_networkx(graph: Any, num_nodes: int, index: Any) -> tuple[sp.coo_array
     return matrix, np.array(order) if simple else names
 
 
+def _is_table(given: Any) -> bool:
+    return hasattr(given, "columns") and hasattr(given, "to_numpy")
+
+
+def _from_table(table: Any, num_nodes: int, index: Any) -> sp.coo_array:
+    """A pandas or polars table of edges: their ends by their usual names, else the first two columns."""
+    names = [str(name) for name in table.columns]
+    if len(names) < 2:
+        raise InputError(f"graph: a table with the columns {names}; edges need two, source and target")
+    by_name = dict(zip(names, table.columns, strict=True))
+    one, other = Columns().edge_ends(names, Place("graph"), [])
+    weight = np.asarray(table[by_name["weight"]], dtype=np.float64) if "weight" in names else None
+    source, target = (np.asarray(table[by_name[name]]) for name in (one, other))
+    return _from_pairs(source, target, weight, num_nodes, index)
+
+
+def _listed_pairs(given: Sequence[Any]) -> tuple[Array, Array] | None:
+    """The ends of a list of pairs. Two lists of equal length are an edge index, unless they are tuples."""
+    pairs = [one for one in given if isinstance(one, tuple | list) and len(one) == 2]
+    if not pairs or len(pairs) < len(given) or (len(pairs) == 2 and not isinstance(pairs[0], tuple)):
+        return None
+    ends = [np.empty(len(pairs), dtype=object), np.empty(len(pairs), dtype=object)]
+    for k, pair in enumerate(pairs):
+        ends[0][k], ends[1][k] = pair
+    return ends[0], ends[1]
+
+
+def _from_pairs(
+    source: Array, target: Array, weight: Array | None, num_nodes: int, index: Any
+) -> sp.coo_array:
+    """[nodes, nodes] from the names of each edge's ends: those of X's index, or numbers of its rows."""
+    names = list(range(num_nodes)) if index is None else list(index)
+    row_of = {name: row for row, name in enumerate(names)}
+    if len(row_of) < len(names):
+        raise InputError("graph: the index of X names a row twice, so no edge can name it; make it unique")
+    ends = [
+        np.fromiter((row_of.get(name, -1) for name in end.tolist()), np.int64, len(end))
+        for end in (source, target)
+    ]
+    for end, rows in zip((source, target), ends, strict=True):
+        if (rows < 0).any():
+            unknown = end[rows < 0][0]
+            where = (
+                f"X has rows 0 to {num_nodes - 1}"
+                if index is None
+                else f"the index of X has none; it begins with {names[0]!r}"
+            )
+            raise InputError(f"graph: an edge names node {unknown!r}, but {where}")
+    data = np.ones(len(source)) if weight is None else weight
+    return sp.coo_array((data, tuple(ends)), shape=(num_nodes, num_nodes))
+
+
 def _matrix(given: Any, num_nodes: int) -> sp.coo_array:
     """[nodes, nodes] from a matrix, an array or pairs of rows."""
     given = given.matrix if isinstance(given, NodeGraph) else given
@@ -156,6 +214,8 @@ def _matrix(given: Any, num_nodes: int) -> sp.coo_array:
             )
         return sp.coo_array(given)
     pairs = np.asarray(given)
+    if pairs.ndim == 2 and pairs.shape[1] == 2 != pairs.shape[0] and pairs.dtype.kind in "iu":
+        pairs = pairs.T  # a row for each edge
     if pairs.ndim == 2 and pairs.shape[0] == 2 and pairs.dtype.kind in "iu":
         if pairs.size and (pairs.min() < 0 or pairs.max() >= num_nodes):
             bad = int(pairs.min() if pairs.min() < 0 else pairs.max())
@@ -166,10 +226,10 @@ def _matrix(given: Any, num_nodes: int) -> sp.coo_array:
         return sp.coo_array((np.ones(pairs.shape[1]), tuple(pairs)), shape=(num_nodes, num_nodes))
     if pairs.shape == (num_nodes, num_nodes) and pairs.dtype.kind in "biuf":
         return sp.coo_array(pairs)
-    turned = "pairs stand in columns here: pass graph.T, or " if pairs.shape[1:] == (2,) else ""
     raise InputError(
-        f"graph: {type(given).__name__} of shape {pairs.shape} and type {pairs.dtype}; {turned}give a SciPy "
-        "adjacency matrix, an integer edge index of shape [2, edges], a NetworkX graph, or None"
+        f"graph: {type(given).__name__} of shape {pairs.shape} and type {pairs.dtype}; give a SciPy "
+        "adjacency matrix, an integer edge index of shape [2, edges], pairs, a table of edges, a NetworkX "
+        "graph, or None"
     )
 
 

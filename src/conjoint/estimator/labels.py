@@ -92,6 +92,26 @@ def set_aside(codes: Codes, validation: Any) -> Split:
     return Split(torch.from_numpy(np.flatnonzero(others)), torch.from_numpy(rows.astype(np.int64)), "given")
 
 
+def label_weight(sample_weight: Any, codes: Codes) -> torch.Tensor:
+    """One weight per row, 0 or more; those of rows without a label mean nothing."""
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("sample_weight: give a number for each row of X") from None
+    if weight.shape != codes.shape:
+        raise InputError(
+            f"sample_weight.shape == {weight.shape}, expected {codes.shape}: give a number for each row of X"
+        )
+    known = weight[codes >= 0]
+    if not np.isfinite(known).all() or (known < 0).any():
+        raise InputError("sample_weight: a weight is negative, NaN or infinite; give numbers of 0 or more")
+    if not known.any():
+        raise InputError(
+            "sample_weight: the weight of every row with a label is zero; give some that are not"
+        )
+    return torch.from_numpy(np.where(codes >= 0, weight, 0.0)).float()
+
+
 def _array(y: Any) -> npt.NDArray[Any]:
     try:
         return np.asarray(y)

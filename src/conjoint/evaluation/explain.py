@@ -420,5 +420,19 @@ def as_document(
     }
 
 
+def row_of(name: str, graph: Graph, names: Sequence[str] | None = None) -> int:
+    """The node with this id; or with this name, if only one has it."""
+    ids = graph.node_ids
+    found = np.flatnonzero(ids.astype(str) == name)
+    if len(found) == 0 and names is not None:
+        found = np.flatnonzero(np.asarray(names) == name)
+        if len(found) > 1:
+            raise InputError(f"node {name!r}: {len(found)} nodes have this name; give the id of one")
+    if len(found) == 0:
+        some = ", ".join(map(str, ids[:3]))
+        raise InputError(f"node {name!r} is not in {graph.name}; its ids look like {some}")
+    return int(found[0])
+
+
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value

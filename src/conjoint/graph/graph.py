@@ -42,6 +42,7 @@ class Graph:
         edge_weight: [entries] positive numbers, or None.
         ids: the user's own name of each node; `node_ids` counts from 0 where there are none.
         published: splits that came with the data, by name: rows of train, val, test. See `known_splits`.
+        label_weight: how much each label counts in training; None: all alike. No part of the fingerprint.
         notes: what was assumed or changed when it was read.
         columns: what each column of features in a user's table was taken for.
         benchmark: one of the field's graphs, where the paper's recipe for a split is the usual one.
@@ -63,6 +64,7 @@ class Graph:
     given_fingerprint: str | None = field(default=None, repr=False)
     benchmark: bool = False
     columns: Mapping[str, str] = field(default_factory=dict, repr=False)
+    label_weight: Tensor | None = field(default=None, repr=False)
     _kept: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property

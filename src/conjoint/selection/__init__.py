@@ -2,20 +2,20 @@
 
 from .choose import Choice, Trial, choose_intervention
 from .diagnosis import Diagnosis, diagnose
-from .learner import Learned, learn
+from .learner import Trainings, train_graph
 from .portfolio import Portfolio, learn_ensemble
 from .setting import Setting, make_setting
 
 __all__ = [
     "Choice",
     "Diagnosis",
-    "Learned",
     "Portfolio",
     "Setting",
+    "Trainings",
     "Trial",
     "choose_intervention",
     "diagnose",
-    "learn",
     "learn_ensemble",
     "make_setting",
+    "train_graph",
 ]

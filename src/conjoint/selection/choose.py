@@ -20,7 +20,7 @@ from ..training import Fitted, TrainConfig, fit
 from .diagnosis import STRATEGIES, Diagnosis, diagnose, shortlist
 from .setting import AUTO
 
-OnEpoch = Callable[[dict[str, Any]], None]
+OnEpoch = Callable[[dict[str, Any]], object]
 Watch = Callable[[str, int], AbstractContextManager[OnEpoch | None]]
 """Entered for each training with its title and its epochs; what it gives is called after each epoch."""
 

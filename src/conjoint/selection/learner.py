@@ -22,6 +22,8 @@ from ..nn import zoo
 from ..training import BatchConfig, Fitted, ModelSpec, Ranks, Run, alone, config_to, embed, fit, load_run
 from ..training.closed_form import CLOSED_FORMS
 from ..training.config import batch_config_from
+from ..training.loop import OnEpoch
+from ..training.loss import class_factors
 from ..training.memory import USABLE, available_memory, choose_way, full_memory
 from ..training.metrics import all_metrics, majority_metrics, per_class
 from ..training.predictions import predicted_pieces, prediction_columns, result_row
@@ -33,7 +35,6 @@ from .setting import Setting, make_setting
 
 IN_BATCHES = ("clusters", "neighbours")
 PORTFOLIO, INTERRUPTED = "portfolio.json", "interrupted"
-OnEpoch = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,7 @@ class Trained:
     seconds: float
     batch: BatchConfig | None = None
     portfolio: Portfolio | None = None  # how an ensemble came about
+    spec: ModelSpec | None = None  # by which the network can be built again; None: it has no name
 
     @cached_property
     def probabilities(self) -> npt.NDArray[np.float32]:
@@ -109,8 +111,8 @@ class Trained:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
-    """What `learn` gives: a trained network for each seed, and how the model was chosen."""
+class Trainings:
+    """What `train_graph` gives: a trained network for each seed, and how the model was chosen."""
 
     graph: Graph
     setting: Setting
@@ -123,21 +125,14 @@ class Learned:
         return min(self.trained, key=lambda one: one.fitted.metrics["val_loss"])
 
     @property
-    def predictions(self) -> dict[str, Any]:
-        """Columns id, part, label, predicted and probability; `pandas.DataFrame(...)` makes a table of it."""
-        return self.best.columns(np.arange(self.graph.num_nodes), self.best.probabilities)
-
-    @property
     def embedding(self) -> npt.NDArray[np.float32]:
         """The last hidden layer. [nodes, hidden]"""
         return embed(self.best.fitted.model, self.graph, self.best.fitted.config).cpu().numpy()
 
 
-def learn(
-    data: Any,
-    nodes: Any = None,
+def train_graph(
+    graph: Graph,
     *,
-    label: str | None = None,
     split: Split | str | Mapping[str, Any] | None = None,
     seed: int = 0,
     seeds: int = 1,
@@ -147,35 +142,14 @@ def learn(
     settings: Mapping[str, Any] | None = None,
     train: Mapping[str, Any] | None = None,
     batch: Mapping[str, Any] | None = None,
-    metric: str = "accuracy",
+    metric: str | None = None,
     minutes: float | None = None,
     trials: int | None = None,
     single: bool = False,
     progress: OnEpoch | None = None,
-    **columns: Any,
-) -> Learned:
-    """Train on a graph with some labelled nodes, as `conjoint train` does, and predict all of them.
-
-    Args:
-        data: a `Graph`; PyG's `Data`; a benchmark's name; a graph folder; a file of edges; a table of edges
-            (pandas, polars); a SciPy adjacency matrix; a NetworkX graph.
-        nodes: a file or a table of nodes beside edges.
-        label, columns: which column is what, as in `conjoint.data.read_graph`; x= and y= go with SciPy.
-        split: a `Split`, a rule by name, or its options; by default what came with the data, or all labels.
-        seed, seeds: the first seed, and how many trainings.
-        model, intervention, strategy, settings, train, batch: see `make_setting`. By default an ensemble, as
-            nodes say that its members were not trained on.
-        metric: that the ensemble is chosen by, see `conjoint.training.metrics`.
-        minutes, trials: most time, or most trainings, that it may take; by default, as the graph asks for.
-        single: the best member alone.
-        progress: called with each epoch's row.
-
-    >>> from conjoint import learn
-    >>> learned = learn("cora", model="gcn", train={"epochs": 20})
-    >>> sorted(learned.predictions)
-    ['id', 'label', 'part', 'predicted', 'probability']
-    """
-    graph = graph_from(data, nodes, **({} if label is None else {"label": label}), **columns)
+    verbose: int = 0,
+) -> Trainings:
+    """Train on a graph, as `conjoint train` does. The arguments are those of `conjoint.learn`."""
     setting = make_setting(
         model,
         intervention=intervention,
@@ -190,16 +164,45 @@ def learn(
     def split_for(run_seed: int) -> Split:
         if isinstance(split, Split):
             return split
-        named = {"name": split} if isinstance(split, str) else split or {}
-        return split_of(graph, named, run_seed, setting.is_ensemble)
+        return split_of(graph, split_options(split), run_seed, setting.is_ensemble)
 
     setting, _ = settle(setting, graph, split_for(seed))
     setting, choice = decide(setting, graph, split_for(seed), seed)
+    if verbose > 1 or (verbose and not setting.is_ensemble):
+        progress = _printing(progress, 10 if verbose == 1 else 1)
+    told: dict[str, Any] = {"progress": progress, "watch": _watching(progress)}
+    told["tell"] = print if verbose else None
     trained = [
-        train_one(setting, graph, split_for(one), one, choice=choice, progress=progress)
+        train_one(setting, graph, split_for(one), one, choice=choice, **told)
         for one in range(seed, seed + seeds)
     ]
-    return Learned(graph, setting, tuple(trained), choice)
+    return Trainings(graph, setting, tuple(trained), choice)
+
+
+def split_options(split: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    """A split's name, or its options, as `split_of` takes them."""
+    return {"name": split} if isinstance(split, str) else dict(split or {})
+
+
+def _printing(progress: OnEpoch | None, every: int) -> OnEpoch:
+    """The same, and a line for each epoch, or each of so many."""
+
+    def show(row: dict[str, Any]) -> object:
+        if row["epoch"] % every == 0:
+            told = {
+                name: f"{value:.4g}" if isinstance(value, float) else value for name, value in row.items()
+            }
+            print(", ".join(f"{name} {value}" for name, value in told.items()))
+        return None if progress is None else progress(row)
+
+    return show
+
+
+def _watching(progress: OnEpoch | None) -> Watch | None:
+    """The epochs of each member, told with the name of the training that they belong to."""
+    if progress is None:
+        return None
+    return lambda title, epochs: nullcontext(lambda row: progress({"training": title, **row}))
 
 
 def graph_from(data: Any, nodes: Any = None, **columns: Any) -> Graph:
@@ -214,10 +217,12 @@ def graph_from(data: Any, nodes: Any = None, **columns: Any) -> Graph:
     return read_graph(data, nodes, **columns)
 
 
-def search_options(metric: str, minutes: float | None, trials: int | None, single: bool) -> dict[str, Any]:
+def search_options(
+    metric: str | None, minutes: float | None, trials: int | None, single: bool
+) -> dict[str, Any]:
     """What was asked of the search, defaults left out."""
     given = {"metric": metric, "minutes": minutes, "trials": trials, "single": single}
-    return {name: value for name, value in given.items() if value not in (None, False, "accuracy")}
+    return {name: value for name, value in given.items() if value is not None and value is not False}
 
 
 def split_of(graph: Graph, options: Mapping[str, Any], run_seed: int, crosses: bool = False) -> Split:
@@ -242,6 +247,9 @@ def settle(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str |
 
     A setting without `batch` is for the full graph or the receptive field.
     """
+    class_factors(
+        graph, split.train, setting.train.get("class_weight")
+    )  # a class that is not there, told early
     kind = setting.batch.get("kind", "auto")
     if kind in IN_BATCHES:
         return setting, None
@@ -323,15 +331,16 @@ def train_one(
         done, seconds = choice.fitted[seed]
         if run is not None:
             run.adopt(done.history, snapshot(done.model), done.result())
-        return Trained(done, graph, split, seconds, batch)
+        return Trained(done, graph, split, seconds, batch, None, spec_of(setting, graph))
     started = time.perf_counter()
     spec = spec_of(setting, graph)
     if spec.name in CLOSED_FORMS:
-        fitted, _ = train_model(spec, graph, split, config, run=run)
-        return Trained(fitted, graph, split, time.perf_counter() - started)
+        fitted, settings = train_model(spec, graph, split, config, run=run)
+        spec = replace(spec, settings=settings)
+        return Trained(fitted, graph, split, time.perf_counter() - started, None, None, spec)
     parts: dict[str, Any] = {"batches": batch, "ranks": ranks, "workers": workers}
     fitted = fit(spec.build(seed).to(device), graph, split, config, **parts, progress=progress, run=run)
-    return Trained(fitted, graph, split, time.perf_counter() - started, batch)
+    return Trained(fitted, graph, split, time.perf_counter() - started, batch, None, spec)
 
 
 def members_of(setting: Setting, graph: Graph) -> list[Member]:
@@ -359,7 +368,7 @@ def train_ensemble(
         portfolio = read_portfolio(run.path / PORTFOLIO)
         row = run.history(1)[0]
         fitted = Fitted(model, run.config, [row], 1, "epochs")
-        return Trained(fitted, graph, split, row["seconds"], None, portfolio)
+        return Trained(fitted, graph, split, row["seconds"], None, portfolio, run.spec)
     members = members_of(setting, graph)
     large = [member.name for member in members if not fits(member, graph)]
     if large and tell is not None:
@@ -380,13 +389,22 @@ def train_ensemble(
         row = {"epoch": 1, **loss, "seconds": seconds}
         stopped = INTERRUPTED if portfolio.interrupted else "epochs"
         fitted = Fitted(ensemble, setting.config(seed), [row], 1, stopped)
+        spec = replace(spec_of(setting, graph), settings=settings)
+        trained = Trained(fitted, graph, split, seconds, None, portfolio, spec)
         if run is not None:
-            spec = replace(spec_of(setting, graph), settings=settings)
-            run.sidecar = replace(run.sidecar, model=spec)
-            run.write(PORTFOLIO, (json.dumps(portfolio.to_dict(), indent=1, allow_nan=False) + "\n").encode())
-            assert portfolio.judged is not None
-            run.write(JUDGED, encode_judged(portfolio.judged))
-            run.keep(fitted.history, snapshot(ensemble), fitted.result())
+            keep_training(run, trained)
             if not portfolio.interrupted:
                 shutil.rmtree(run.path / "members", ignore_errors=True)
-    return Trained(fitted, graph, split, seconds, None, portfolio)
+    return trained
+
+
+def keep_training(run: Run, trained: Trained) -> None:
+    """A training that is over, and how its ensemble came about, for who holds the folder."""
+    assert trained.spec is not None
+    run.sidecar = replace(run.sidecar, model=trained.spec)
+    portfolio, fitted = trained.portfolio, trained.fitted
+    if portfolio is not None:
+        run.write(PORTFOLIO, (json.dumps(portfolio.to_dict(), indent=1, allow_nan=False) + "\n").encode())
+        if portfolio.judged is not None:
+            run.write(JUDGED, encode_judged(portfolio.judged))
+    run.keep(fitted.history, snapshot(fitted.model), fitted.result())

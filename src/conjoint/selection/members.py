@@ -164,7 +164,10 @@ def with_settings(
     for member in members:
         known = zoo.settings_of(member.model)
         own = {name: value for name, value in settings.items() if name in known}
-        trained = {**member.train, **train} if member.kind == "network" else member.train
+        if "class_weight" in train and member.model == "label-propagation":
+            continue  # it knows no weights
+        asked = train if member.kind == "network" else {k: v for k, v in train.items() if k == "class_weight"}
+        trained = {**member.train, **asked}
         made.append(replace(member, settings={**member.settings, **own}, train=trained))
     return made
 

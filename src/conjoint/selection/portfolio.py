@@ -44,7 +44,7 @@ from .members import MEMBERS, Budget, Facts, Member, facts_of
 from .weighing import temperature, weigh
 
 Array = npt.NDArray[Any]
-OnEpoch = Callable[[dict[str, Any]], None]
+OnEpoch = Callable[[dict[str, Any]], object]
 Watch = Callable[[str, int], AbstractContextManager[OnEpoch | None]]
 FOLDS = (
     (1_000, 10),

@@ -8,7 +8,7 @@ from ..defaults import FALLBACK
 from ..errors import InputError
 from ..nn.interventions import catalogue
 from ..nn.zoo import ENSEMBLE, settings_of
-from ..training.config import TrainConfig, config_from
+from ..training.config import BALANCED, TrainConfig, config_from
 from ..training.metrics import check_metric
 from .members import MEMBERS, Budget
 
@@ -116,6 +116,10 @@ def make_setting(
     if model == ENSEMBLE or (model is None and not attention):
         if "consistency" in train:
             raise InputError(f"{given('consistency')}: the members have their own; name a {given('model')}")
+        if train.get("class_weight") == BALANCED:
+            search.setdefault(
+                "metric", "balanced-accuracy"
+            )  # else weights would be judged by what they give up
         return _checked(Setting(ENSEMBLE, settings, train, batch, search=search))
     if search:
         name = next(iter(search))

@@ -22,7 +22,7 @@ from ..nn.model import NodeModel
 from .batches import BatchPlan, NodeBatch, assign_clusters
 from .config import BatchConfig, TrainConfig
 from .inference import attention_network, infer
-from .loss import must_be_finite
+from .loss import label_weights, must_be_finite
 from .optimizer import RowAdam, make_optimizer, structural_decay
 from .penalty import estimate, has_estimate
 from .ranks import GradientSums, Ranks, alone, averaged_statistics
@@ -75,6 +75,7 @@ class BatchSteps(Steps):
         self.per_step, self.nodes = batch.per_step, min(graph.num_nodes, 10 * batch.nodes)
         self.normalise = graph.normalises(config.row_normalise)
         self.val = np.sort(split.val.numpy())
+        self.weight = label_weights(graph, split.train, config)
         self.plan = self._plan(split.train, batch)
         structural = self.model.intervention
         self.factors = structural.factors if isinstance(structural, LowRank) else None
@@ -159,7 +160,8 @@ class BatchSteps(Steps):
             structure = Structure(first, score)
         logits = self.module(batch.x, batch.field, structure=structure)
         check_labels(batch.labels, logits.size(1))
-        prediction = batch.weight * F.cross_entropy(logits[batch.pick], batch.labels, reduction="sum")
+        nodes = batch.field.n_id[batch.pick]
+        prediction = batch.weight * self._cross_entropy(logits[batch.pick], batch.labels, nodes)
         penalty, decay = prediction.new_zeros(()), None
         if leaf is not None and batch.sample is not None and self.model.intervention is not None:
             penalty = estimate(self.model.intervention, leaf, batch.sample)
@@ -168,6 +170,13 @@ class BatchSteps(Steps):
         total = prediction + config.penalty_weight * penalty
         parts = torch.stack([total, prediction, penalty]).detach().double().cpu().numpy()
         return total if decay is None else total + decay, parts
+
+    def _cross_entropy(self, logits: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
+        """The sum over these nodes, each with its weight."""
+        if self.weight is None:
+            return F.cross_entropy(logits, labels, reduction="sum")
+        weight = self.weight[nodes.cpu()].to(logits.device)
+        return (weight * F.cross_entropy(logits, labels, reduction="none")).sum()
 
     def _own_rows(self, rows: Tensor, grads: Tensor) -> tuple[Tensor, Tensor]:
         """Our rows of V that any process has a gradient for, each once, and the sums of their gradients."""
@@ -191,10 +200,11 @@ class BatchSteps(Steps):
             pieces = infer(self.model, self.graph, mine, normalise=self.normalise) if len(mine) else ()
             for ids, logits in pieces:
                 labels = self.graph.y[torch.from_numpy(ids)]
-                loss += float(F.cross_entropy(logits, labels, reduction="sum"))
+                loss += float(self._cross_entropy(logits, labels, torch.from_numpy(ids)))
                 right += int((logits.argmax(dim=1) == labels).sum())
         loss, right = (sum(part) for part in zip(*self.ranks.gather([loss, right]), strict=True))
-        return {"val_loss": loss / len(self.val), "val_accuracy": right / len(self.val)}
+        total = len(self.val) if self.weight is None else float(self.weight[self.val].sum())
+        return {"val_loss": loss / total, "val_accuracy": right / len(self.val)}
 
     def gather_state(self) -> None:
         """Adam's memory of all rows of V."""

@@ -17,6 +17,7 @@ from ..graph.splits import Split
 from ..nn.simple import ABSENT, BoostedTrees, HopLinear, LabelPropagation
 from .config import TrainConfig
 from .loop import Fitted
+from .loss import label_weights
 
 Array = npt.NDArray[Any]
 STRENGTHS = (0.1, 1.0, 10.0, 100.0)  # of logistic regression, as scikit-learn's C
@@ -25,14 +26,24 @@ ITERATIONS = 200
 SINGLE_ABOVE = 50_000_000  # numbers of a table that is read in single precision
 BOOSTING: dict[str, Any] = {"learning_rate": 0.1, "max_leaf_nodes": 31, "l2_regularization": 1.0}
 ROUNDS, BASIS = 200, 64
+PLAIN = TrainConfig()
 
 
-def log_loss(log_p: Array, y: Array) -> float:
-    return float(-log_p[np.arange(len(y)), y].mean())
+def log_loss(log_p: Array, y: Array, weight: Array | None = None) -> float:
+    return float(np.average(-log_p[np.arange(len(y)), y], weights=weight))
+
+
+def _weights(graph: Graph, split: Split, config: TrainConfig) -> tuple[Array | None, Array | None]:
+    """Of the labels that train and of those that validate; None: all alike."""
+    found = label_weights(graph, split.train, config)
+    if found is None:
+        return None, None
+    train, val = (found[nodes].double().numpy() for nodes in (split.train, split.val))
+    return train, val if val.sum() > 0 else None
 
 
 @one_thread
-def fit_linear(graph: Graph, split: Split, hops: str) -> HopLinear:
+def fit_linear(graph: Graph, split: Split, hops: str, config: TrainConfig = PLAIN) -> HopLinear:
     """Logistic regression by L-BFGS."""
     model = HopLinear(graph.num_features, graph.num_classes, hops=hops)
     x: Any = graph.x
@@ -44,7 +55,8 @@ def fit_linear(graph: Graph, split: Split, hops: str) -> HopLinear:
     else:
         x = to_scipy(x).astype(np.float64)
     y, train, val, classes = graph.y.numpy(), split.train.numpy(), split.val.numpy(), graph.num_classes
-    target = np.eye(classes)[y[train]]
+    target, (weights, of_val) = np.eye(classes)[y[train]], _weights(graph, split, config)
+    counts = 1.0 if weights is None else weights[:, None]
     shape = (len(hops), graph.num_features, classes)
     size = int(np.prod(shape))
     project, project_back = _products(graph, x, model.hops, np.concatenate([train, val]))
@@ -55,9 +67,9 @@ def fit_linear(graph: Graph, split: Split, hops: str) -> HopLinear:
     def loss(flat: Array, strength: float) -> tuple[float, Array]:
         z, weight = logits(flat)[: len(train)], flat[:size]
         error = np.zeros((len(train) + len(val), classes))
-        error[: len(train)] = softmax(z, axis=1) - target
+        error[: len(train)] = counts * (softmax(z, axis=1) - target)
         slopes = np.ravel(project_back(error)) + weight / strength
-        value = -(log_softmax(z, axis=1) * target).sum() + 0.5 * (weight @ weight) / strength
+        value = -(counts * log_softmax(z, axis=1) * target).sum() + 0.5 * (weight @ weight) / strength
         return float(value), np.concatenate([slopes, error.sum(axis=0)])
 
     from scipy.optimize import minimize  # a tenth of a second that no other training waits for
@@ -65,7 +77,7 @@ def fit_linear(graph: Graph, split: Split, hops: str) -> HopLinear:
     best, now = (np.inf, np.zeros(size + classes)), np.zeros(size + classes)
     for strength in STRENGTHS:  # from simple to flexible, each from where the last one ended
         now = minimize(loss, now, (strength,), "L-BFGS-B", jac=True, options={"maxiter": ITERATIONS}).x
-        missed = log_loss(log_softmax(logits(now)[len(train) :], axis=1), y[val])
+        missed = log_loss(log_softmax(logits(now)[len(train) :], axis=1), y[val], of_val)
         if missed > best[0]:
             break
         best = missed, now
@@ -127,7 +139,7 @@ def _mean_with_self(graph: Graph) -> sp.csr_array:
 
 
 def fit_propagation(graph: Graph, split: Split) -> LabelPropagation:
-    """Labels of training nodes; validation nodes choose how far they go."""
+    """Labels of training nodes; validation nodes choose how far they go. Weights of labels play no part."""
     y = graph.y.numpy()
     best: tuple[float, LabelPropagation] | None = None
     for teleport in TELEPORTS:
@@ -145,7 +157,9 @@ def fit_propagation(graph: Graph, split: Split) -> LabelPropagation:
 
 
 @one_thread
-def fit_boosting(graph: Graph, split: Split, seed: int, rank: int = BASIS) -> BoostedTrees:
+def fit_boosting(
+    graph: Graph, split: Split, seed: int, rank: int = BASIS, config: TrainConfig = PLAIN
+) -> BoostedTrees:
     """scikit-learn's histogram boosting; validation nodes choose the number of rounds."""
     from sklearn.ensemble import HistGradientBoostingClassifier  # half a second to import
 
@@ -165,13 +179,14 @@ def fit_boosting(graph: Graph, split: Split, seed: int, rank: int = BASIS) -> Bo
     maker = HistGradientBoostingClassifier(
         max_iter=ROUNDS, early_stopping=False, random_state=seed, **BOOSTING
     )
-    maker.fit(table[train], y[train])
+    weights, of_val = _weights(graph, split, config)
+    maker.fit(table[train], y[train], sample_weight=weights)
     known = [int(c) for c in maker.classes_]
     losses = []
     for shares in maker.staged_predict_proba(table[val]):
         every = np.full((len(val), graph.num_classes), 1e-13)
         every[:, known] = shares
-        losses.append(log_loss(np.log(np.maximum(every, 1e-13)), y[val]))
+        losses.append(log_loss(np.log(np.maximum(every, 1e-13)), y[val], of_val))
     return _as_model(maker, int(np.argmin(losses)) + 1, graph, blank, rank)
 
 
@@ -221,21 +236,21 @@ def fit_closed_form(
     """The model called `name`, as `fit` would give it, and the settings that build it again."""
     model: Any
     if name == "logistic":
-        model = fit_linear(graph, split, settings["hops"])
+        model = fit_linear(graph, split, settings["hops"], config)
     elif name == "label-propagation":
         model = fit_propagation(graph, split)
         settings = {"teleport": model.teleport, "steps": model.steps}
     else:
-        model = fit_boosting(graph, split, config.seed)
+        model = fit_boosting(graph, split, config.seed, config=config)
         sizes = {"nodes": model.left.numel(), "rounds": model.rounds, "labelled": graph.num_nodes}
         settings = {"rank": BASIS, **sizes}
     config = replace(config, epochs=1, row_normalise="never")
     with torch.no_grad():
         found = model(graph.x, graph.adjacency).log_softmax(dim=1).numpy()[split.val.numpy()]
-    truth = graph.y.numpy()[split.val.numpy()]
+    truth, of_val = graph.y.numpy()[split.val.numpy()], _weights(graph, split, config)[1]
     row = {
         "epoch": 1,
-        "val_loss": log_loss(found, truth),
+        "val_loss": log_loss(found, truth, None if name == "label-propagation" else of_val),
         "val_accuracy": float((found.argmax(1) == truth).mean()),
     }
     return Fitted(model.eval(), config, [row], 1, "epochs"), settings

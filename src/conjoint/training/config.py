@@ -22,6 +22,7 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
     "linear": lambda done: 1.0 - done,
 }
 LEAST_SHARE = 0.01  # the last epochs still learn a little, otherwise the very last would be spent on nothing
+BALANCED = "balanced"  # class weights: each class counts as much as any other
 BATCH_KINDS = ("clusters", "neighbours")
 BATCH_SIZES = {"clusters": 32_768, "neighbours": 1024}
 
@@ -50,6 +51,14 @@ def _share(default: float) -> Any:
 
 def _one_of(default: Any, *names: str) -> Any:
     return _setting(default, lambda value: value in names, f"choose one of {', '.join(names)}")
+
+
+def _is_class_weight(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return isinstance(value, str) and value == BALANCED
+    numbers = [w for w in value.values() if isinstance(w, int | float) and not isinstance(w, bool)]
+    named = all(isinstance(name, str) for name in value)
+    return named and 0 < len(numbers) == len(value) and all(0 < w < math.inf for w in numbers)
 
 
 def _check(settings: Any, prefix: str = "") -> None:
@@ -116,6 +125,9 @@ class TrainConfig:
             "auto" the cheaper of the two.
         row_normalise: divide each node's features by their sum: "always", "never", or "auto" = where no
             feature is negative, as sums of signed numbers mean nothing.
+        class_weight: how much a label counts in the loss, by its class: "balanced" (n / (classes * n of the
+            class) over the training nodes, as in scikit-learn), or numbers by class name, 1 for the others.
+            Only ratios matter. None: all alike. The validation loss is weighted in the same way.
         consistency: train unlabelled nodes to agree with themselves; None = the paper's training.
     """
 
@@ -138,6 +150,9 @@ class TrainConfig:
     evaluate_every: int = _whole(1, 1, "give a whole number of epochs, 1 or more")
     field: str = _one_of("auto", "auto", "whole", "receptive")
     row_normalise: str = _one_of("auto", "auto", "always", "never")
+    class_weight: str | Mapping[str, float] | None = _setting(
+        None, _is_class_weight, 'give "balanced", or numbers above 0 by class name'
+    )
     consistency: Consistency | None = _setting(  # noqa: RUF009 (a field, as all here are)
         None, lambda value: isinstance(value, Consistency), "give a Consistency, or leave it out"
     )

@@ -27,7 +27,7 @@ from .seeding import deferred_interrupt, own_randomness, seed_torch
 from .steps import Batches, Row, Steps, WholeSteps
 from .stopping import Seen, snapshot, watch
 
-OnEpoch = Callable[[Row], None]
+OnEpoch = Callable[[Row], object]  # returning True ends the training
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Fitted:
     config: TrainConfig
     history: list[Row] = field(repr=False)
     best_epoch: int
-    stopped: str  # "patience" or "epochs"
+    stopped: str  # "patience", "epochs" or "callback"
 
     @property
     def metrics(self) -> Row:
@@ -77,7 +77,8 @@ def fit(
             or sampled neighbourhoods. A function gives the batches of an epoch, from epoch and seed alone.
         ranks: the processes that train together; each makes the same call, with a `BatchConfig`.
         workers: processes that prepare batches ahead; they change nothing but the time.
-        progress: called with each epoch's row.
+        progress: called with each epoch's row: epoch, lr, loss, val_loss, val_accuracy, ... If it returns
+            True, training ends as if patience were over, after the next epoch that is evaluated.
         run: a folder from `start_run` or `resume_run`, for rank 0; training goes on from its last checkpoint.
     """
     graph, run = as_graph(graph), run if ranks.is_first else None
@@ -112,7 +113,7 @@ def _train(
 ) -> Fitted:
     """Train until patience or epochs end, in step with the other ranks."""
     optimizer, device = steps.optimizer, next(model.parameters()).device
-    now, history, stopped = Progress(0, Seen(), None), list[Row](), "epochs"
+    now, history, stopped, halted = Progress(0, Seen(), None), list[Row](), "epochs", False
     with contextlib.ExitStack() as held:
         held.callback(steps.close)
         with ranks.shared_errors():
@@ -140,8 +141,10 @@ def _train(
             with ranks.shared_errors():
                 if run is not None:
                     run.append(row)
-            if progress is not None:
-                progress(row)
+            halted |= ranks.any_of(progress is not None and progress(row) is True)
+            if halted and "val_loss" in row:
+                stopped = "callback"
+                break
             if seen.out_of_patience(epoch, config.patience):
                 stopped = "patience"
                 break

@@ -6,18 +6,20 @@ Their mean, sharpened, is the target of all of them.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import Diverged, InputError
+from ..errors import Diverged, InputError, argument
 from ..graph.adjacency import Adjacency
 from ..graph.field import Field
+from ..graph.graph import Graph
 from ..graph.sparse import csr_tensor
 from ..nn.model import Perturb
-from .config import Consistency, TrainConfig
+from .config import BALANCED, Consistency, TrainConfig
 
 
 class Loss(NamedTuple):
@@ -34,18 +36,63 @@ def objective(
     penalty: Tensor,
     config: TrainConfig,
     epoch: int,
+    weight: Tensor | None = None,  # [targets]
 ) -> Loss:
     """L_predict + lambda L_ext, plus the weighted consistency term if there is one.
 
     L_predict is cross-entropy, averaged over the passes.
     """
-    targets = logits if pick is None else logits[:, pick]
-    prediction = F.cross_entropy(targets.flatten(0, 1), labels.repeat(logits.size(0)))
+    targets, passes = logits if pick is None else logits[:, pick], logits.size(0)
+    each = None if weight is None else weight.repeat(passes)
+    prediction = cross_entropy(targets.flatten(0, 1), labels.repeat(passes), each)
     total = prediction + config.penalty_weight * penalty
     if config.consistency is None:
         return Loss(total, prediction, penalty, penalty.new_zeros(()))
     apart = disagreement(logits, config.consistency)
     return Loss(total + config.consistency.weight_at(epoch) * apart, prediction, penalty, apart)
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, weight: Tensor | None = None) -> Tensor:
+    """sum_i w_i (-log p_i) / sum_i w_i, the plain mean without weights. [nodes, classes], [nodes], [nodes]"""
+    if weight is None:
+        return F.cross_entropy(logits, labels)
+    losses = F.cross_entropy(logits, labels, reduction="none")
+    return (weight * losses).sum() / weight.sum().clamp(min=1e-12)
+
+
+def class_factors(
+    graph: Graph, train: Tensor, class_weight: str | Mapping[str, float] | None
+) -> Tensor | None:
+    """The weight of each class, see `TrainConfig.class_weight`. [classes]; a class without labels has 1."""
+    if class_weight is None:
+        return None
+    if class_weight == BALANCED:
+        count = torch.bincount(graph.y[train], minlength=graph.num_classes).double()
+        return torch.where(count > 0, len(train) / ((count > 0).sum() * count.clamp(min=1)), 1.0)
+    assert isinstance(class_weight, Mapping)
+    names = graph.class_names or [str(k) for k in range(graph.num_classes)]
+    for name in class_weight:
+        if name not in names:
+            some = ", ".join(names[:8])
+            raise InputError(f"{argument('class_weight', name)}: no class is called so; there are {some}")
+    return torch.tensor([float(class_weight.get(name, 1.0)) for name in names], dtype=torch.float64)
+
+
+def label_weights(graph: Graph, train: Tensor, config: TrainConfig) -> Tensor | None:
+    """How much each node's label counts, by its class and by itself; 1 on average over the training nodes.
+
+    None: all alike. [nodes], of which only those with a label mean anything.
+    """
+    factors, own = class_factors(graph, train, config.class_weight), graph.label_weight
+    if factors is None and own is None:
+        return None
+    weight = torch.ones(graph.num_nodes, dtype=torch.float64) if own is None else own.double()
+    if factors is not None:
+        weight = weight * factors[graph.y.cpu().clamp(min=0)]
+    mean = weight[train].mean()
+    if not mean > 0:
+        raise InputError("label_weight: no training node has a weight above 0; give some")
+    return (weight / mean).float()
 
 
 def must_be_finite(value: float, what: str, epoch: int, config: TrainConfig) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from ..errors import InputError
@@ -18,7 +17,7 @@ from ..graph.sparse import rows
 from ..graph.splits import Split
 from ..nn.model import NodeModel
 from .config import TrainConfig
-from .loss import must_be_finite, objective, perturbation
+from .loss import cross_entropy, label_weights, must_be_finite, objective, perturbation
 from .optimizer import make_optimizer
 
 # Cutting rows out of the graph costs a little in every layer; it pays when it saves at least this share.
@@ -37,6 +36,7 @@ class Batch(NamedTuple):
     graph: Any  # as `NodeModel.prepare` gave it, or a `Field` of it
     labels: Tensor  # [targets], -1 = unlabelled
     pick: Tensor | None = None
+    weight: Tensor | None = None  # [targets], how much each label counts; None: all alike
 
     def logits(self, model: NodeModel) -> Tensor:
         return self.targets(model(self.x, self.graph))
@@ -77,6 +77,7 @@ def part_of(whole: Batch, nodes: Tensor, model: NodeModel, field: str) -> Batch:
     """
     nodes = nodes.to(whole.labels.device)
     labels, graph = whole.labels[nodes], whole.graph
+    weight = None if whole.weight is None else whole.weight[nodes]
     can = model.reach is not None and isinstance(graph, Adjacency)
     if field == "receptive" and not can:
         raise InputError(f"field='receptive': {type(model).__name__} needs the whole graph; use field='auto'")
@@ -84,8 +85,8 @@ def part_of(whole: Batch, nodes: Tensor, model: NodeModel, field: str) -> Batch:
         assert model.reach is not None
         cut = receptive_field(graph, nodes, model.reach)
         if field == "receptive" or cut.num_entries < FIELD_PAYS_BELOW * model.reach * graph.num_entries:
-            return Batch(rows(whole.x, cut.n_id), cut, labels)
-    return Batch(whole.x, graph, labels, nodes)
+            return Batch(rows(whole.x, cut.n_id), cut, labels, None, weight)
+    return Batch(whole.x, graph, labels, nodes, weight)
 
 
 def with_unlabelled(whole: Batch, train: Tensor, model: NodeModel, config: TrainConfig) -> Batch:
@@ -93,15 +94,16 @@ def with_unlabelled(whole: Batch, train: Tensor, model: NodeModel, config: Train
     assert config.consistency is not None
     train, count = train.to(whole.labels.device), whole.labels.numel()
     labels, sample = whole.labels[train], config.consistency.sample
+    weight = None if whole.weight is None else whole.weight[train]
     if sample == 0 or sample >= count - train.numel():
-        return Batch(whole.x, whole.graph, labels, train)
+        return Batch(whole.x, whole.graph, labels, train, weight)
     order = torch.randperm(count, device=train.device)
     free = torch.ones(count, dtype=torch.bool, device=train.device)
     free[train] = False
     order = order[free[order]][:sample]
     batch = part_of(whole, torch.cat([train, order]), model, config.field)
     pick = torch.arange(train.numel(), device=train.device) if batch.pick is None else train
-    return batch._replace(labels=labels, pick=pick)
+    return batch._replace(labels=labels, pick=pick, weight=weight)
 
 
 class Steps:
@@ -130,7 +132,12 @@ class WholeSteps(Steps):
         self, model: NodeModel, graph: Graph, split: Split, config: TrainConfig, batches: Batches | None
     ) -> None:
         self.model, self.config, self.nodes = model, config, graph.num_nodes
+        weight = label_weights(graph, split.train, config)
+        if weight is not None and batches is not None:
+            raise InputError("class_weight: batches of your own carry weights themselves, as Batch.weight")
         self.whole = whole_graph(model, graph, config)
+        if weight is not None:
+            self.whole = self.whole._replace(weight=weight.to(self.whole.labels.device))
         self.batches = self._all_at_once(split.train) if batches is None else batches
         self.val = part_of(self.whole, split.val, model, config.field)
         self.test = None
@@ -160,7 +167,7 @@ class WholeSteps(Steps):
             logits, penalty = model.predict_often(batch.x, batch.graph, whole, config.passes, perturb)
             if epoch == 1:
                 check_labels(batch.labels, logits.size(-1))
-            loss = objective(logits, batch.labels, batch.pick, penalty, config, epoch)
+            loss = objective(logits, batch.labels, batch.pick, penalty, config, epoch, batch.weight)
             loss.total.backward()
             if config.clip is not None:
                 torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
@@ -183,7 +190,7 @@ class WholeSteps(Steps):
         model = self.model.eval()
         logits = self.val.logits(model)
         row: Row = {
-            "val_loss": float(F.cross_entropy(logits, self.val.labels)),
+            "val_loss": float(cross_entropy(logits, self.val.labels, self.val.weight)),
             "val_accuracy": share_right(logits, self.val.labels),
         }
         if self.test is not None:
