@@ -1,9 +1,11 @@
 """What the pages of docs say about the package is complete."""
 
 import re
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import conjoint
+from research.any_graph import read_rows
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -18,3 +20,23 @@ def test_links_of_the_readme_lead_somewhere() -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", (DOCS.parent / "README.md").read_text())
     assert links
     assert [link for link in links if not (DOCS.parent / link).exists()] == []
+
+
+def test_the_table_of_the_readme_is_that_of_the_rows() -> None:
+    spec = spec_from_file_location("readme", DOCS.parent / "scripts" / "readme.py")
+    assert spec is not None and spec.loader is not None
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
+    made = script.table(read_rows(), script.measured())
+    assert f"-->\n{made}\n<!--" in (DOCS.parent / "README.md").read_text(), "run: python scripts/readme.py"
+    assert (DOCS / "img" / "why.svg").stat().st_size < 60_000
+
+
+def test_every_page_can_be_found() -> None:
+    """From the site's contents and from the README's last table, which people on GitHub read."""
+    pages = {path.stem for path in DOCS.glob("*.md")} - {"index"}
+    listed = re.findall(r"^([\w-]+)$", (DOCS / "index.md").read_text(), re.M)
+    linked = re.findall(r"\(docs/([\w-]+)\.md\)", (DOCS.parent / "README.md").read_text())
+    assert pages <= set(listed) and pages - {"reference", "changelog", "contributing", "security"} <= set(
+        linked
+    )
