@@ -4,6 +4,8 @@ Broken links and anchors between pages, names that are not there and pages that 
 errors. Nothing is fetched, neither to build the pages nor to show them.
 """
 
+import re
+
 from sphinx.application import Sphinx
 
 project = "Conjoint"
@@ -37,4 +39,5 @@ def setup(app: Sphinx) -> None:
 def list_results(app: Sphinx, name: str, source: list[str]) -> None:
     """The pages of results belong below their index, which is made of rows and read on GitHub too."""
     if name == "results/index":
-        source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
+        pages = "\n".join(f"{one} <{one}>" for one in re.findall(r"^\| \[([\w-]+)\]", source[0], re.M))
+        source[0] += f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"

@@ -7,6 +7,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
+
+from conjoint.cli import make_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 # Data and pictures that belong to the package or its pages, each small and made by a script that is here too.
@@ -77,3 +80,32 @@ def test_every_dependency_is_justified() -> None:
     names = {re.split(r"[<>=\[ ]", line)[0] for line in wanted} - {"conjoint"}
     page = (ROOT / "docs/dependencies.md").read_text()
     assert [name for name in sorted(names) if f"`{name}`" not in page] == []
+
+
+def test_the_public_workflow_runs_what_ci_runs_and_builds_wheels() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
+    commands = {name: [step.get("run", "") for step in job["steps"]] for name, job in jobs.items()}
+    assert ".ci/run" in commands["check"] and (ROOT / ".ci/run").stat().st_mode & 0o111
+    assert any(re.match(r"pipx run cibuildwheel==[\d.]+ ", line) for line in commands["wheels"])
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    _, *words = settings["test-command"].split()
+    make_parser().parse_args(words)
+
+
+def test_hooks_before_a_commit_check_what_ci_checks() -> None:
+    (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert repository["repo"] == "local"  # nothing is fetched
+    entries = [hook["entry"].removeprefix(".venv/bin/") for hook in repository["hooks"]]
+    checks = (ROOT / "scripts/check.py").read_text()
+    assert [entry.split(" --")[0] for entry in entries] == ["ruff format", "ruff check", "mypy"]
+    assert all(f'("{tool}"' in checks for tool in ("ruff", "mypy"))
+
+
+def test_forms_for_issues_can_be_filled_in() -> None:
+    forms = [path for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml") if path.stem != "config"]
+    assert len(forms) == 3
+    for form in map(yaml.safe_load, (path.read_text() for path in forms)):
+        assert {"name", "description", "body"} <= form.keys()
+        fields = [part for part in form["body"] if part["type"] != "markdown"]
+        assert len({part["id"] for part in fields}) == len(fields) >= 2
+        assert all(part["attributes"]["label"] for part in fields)

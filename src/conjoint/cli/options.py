@@ -60,7 +60,9 @@ def add_options(parser: argparse.ArgumentParser, verb: str) -> None:
             places[title] = parser.add_argument_group(title)
         for flag, option in TABLE["groups"][group].items():
             names = [flag, *filter(None, [option.get("short")])]
-            told = {key: value for key, value in option.items() if key not in ("kind", "at", "short")}
+            told = {
+                key: value for key, value in option.items() if key not in ("kind", "at", "short", "values")
+            }
             if option.get("kind") == "flag" and "at" in option:
                 told["default"] = None  # not typed: the file of --config decides
             told["help"] = option["help"].format_map(vars(defaults))
