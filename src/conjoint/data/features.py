@@ -14,7 +14,7 @@ from ..graph.sparse import SPARSE_BELOW
 from ..text import count
 from .cells import Read, numbers
 from .columns import Place, codes_of, labels_of, listed
-from .kinds import MAX_GUESSED_CATEGORIES, READERS, TAKEN_BY, Kind, kind_of
+from .kinds import MAX_GUESSED_CATEGORIES, READERS, Kind, kind_of
 from .text_features import text_block
 
 Array = npt.NDArray[Any]
@@ -47,8 +47,8 @@ class Features:
         name = column.name
         if kind.name == "left out":
             about = f"left out: {kind.why}"
-            keep = TAKEN_BY.get(kind.why)
-            told = f"left out as {kind.why}: {{}}" + (f"; {argument(keep, name)} takes it" if keep else "")
+            takes = f"; {argument(kind.taken_by, name)} takes it" if kind.taken_by else ""
+            told = f"left out as {kind.why}: {{}}" + takes
             self.told[told].append(repr(name))
         elif kind.name == "text":
             words, block = text_block(column, str(self.place), self.columns, self.known)
@@ -140,8 +140,9 @@ class Features:
                 f"{self.place}, column {column.name!r} holds no numbers; leave it out with "
                 f"{argument('ignore', column.name)}"
             )
+        if is_date and (cycles := self._cycles(values)):
+            about = f" with {' and '.join(cycles)} as cycles"
         if is_date:
-            self._cycles(values)
             values = values - float(learnt.min())  # type: ignore[arg-type]
             learnt = values[self.known]
         if values.null_count():
@@ -155,14 +156,15 @@ class Features:
             self.told["filled with the median, and marked in a column of its own: {}"].append(
                 f"{cells} of {column.name!r} ({middle:g})"
             )
-            about = f", {cells} filled with {middle:g}"
+            about += f", {cells} filled with {middle:g}"
         if is_date:
             self.told["dates became days since the earliest: {}"].append(repr(column.name))
         self.numeric.append((column.name, values))
         return about
 
-    def _cycles(self, days: pl.Series) -> None:
+    def _cycles(self, days: pl.Series) -> list[str]:
         """Where in the day, the week and the year a date is, as far as the column spans them."""
+        found = []
         learnt = days[self.known].drop_nulls()
         span = float(learnt.max()) - float(learnt.min())  # type: ignore[arg-type]
         for cycle, (length, least) in CYCLES.items():
@@ -175,6 +177,8 @@ class Features:
             both = [(wave * there).to_numpy() for wave in (angle.sin(), angle.cos())]
             names = [f"{days.name} {cycle} {wave}" for wave in ("sin", "cos")]
             self._append(names, np.column_stack(both).astype(np.float32))
+            found.append(cycle)
+        return found
 
     def matrix(self, notes: list[str]) -> tuple[Any, list[str]]:
         """Numbers first, then the others in the order of the table; (None, []) if there are none."""
