@@ -3,6 +3,7 @@
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +81,7 @@ def node_names(opened: Opened, column: str | None) -> list[str] | None:
         raise InputError(
             f"--name-column {column}: {opened.data.name} has no node table; leave it out, ids are shown"
         )
-    form = {key: given.get(key) for key in ("delimiter", "encoding")}
+    form: dict[str, Any] = {key: given.get(key) for key in ("delimiter", "encoding")}
     nodes = read_table(given["nodes"], **form)
     if column not in nodes.columns:
         some = ", ".join(nodes.columns[:8])

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..text import count
 from .cells import Read, numbers
 from .columns import Place, codes_of, labels_of, listed
 from .kinds import MAX_GUESSED_CATEGORIES, READERS, Kind, kind_of
+from .sentences import model_folder, sentence_block
 from .text_features import text_block
 
 Array = npt.NDArray[Any]
@@ -51,9 +53,7 @@ class Features:
             told = f"left out as {kind.why}: {{}}" + takes
             self.told[told].append(repr(name))
         elif kind.name == "text":
-            words, block = text_block(column, str(self.place), self.columns, self.known)
-            self._append(words, block)
-            about = f"text: {len(words)} columns"
+            about = self._text(column)
             if name not in self.columns.text:
                 self.told["read as text: {}"].append(repr(name))
         elif kind.name == "category":
@@ -84,6 +84,19 @@ class Features:
         later = READERS[found.name](column[len(known) :])  # by itself: known rows stay what they were
         nothing = pl.Series(column.name, [None] * (len(column) - len(known)), dtype=pl.Float64)
         return Kind(found.name, Read(found.read.values.append(later.values if later else nothing)), found.why)
+
+    def _text(self, column: pl.Series) -> str:
+        """TF-IDF, or vectors of the model that was named; only to be looked at, these are not made."""
+        model = self.columns.text_model
+        if model is None:
+            words, block = text_block(column, str(self.place), self.columns, self.known)
+            self._append(words, block)
+            return f"text: {len(words)} columns"
+        if self.columns.preview:
+            model_folder(model)
+        else:
+            self._append(*sentence_block(column, model, self.known))
+        return f"text: vectors of {Path(model).name}"
 
     def _append(self, names: Sequence[str], block: Any) -> None:
         self.names += names

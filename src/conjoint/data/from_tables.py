@@ -52,11 +52,13 @@ class Columns:
     time: str | None = None
     split: str | None = None
     text: tuple[str, ...] = ()
+    text_model: str | None = None  # makes vectors of texts, see `sentences.py`; else they become TF-IDF
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     missing: tuple[str, ...] = MISSING  # cells that hold nothing
     as_classes: bool = False  # every value of the label is a class, whatever it looks like
+    preview: bool = False  # only to be looked at: what takes long is not made
     reading: int = READING  # 1: as runs without a number were read, which knew numbers and categories alone
 
     def cells(self, column: pl.Series) -> pl.Series:

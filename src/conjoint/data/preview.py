@@ -57,6 +57,7 @@ def check(edges: File, nodes: File | None = None, **options: Any) -> Preview:
 
     All faults are told in one error. Of large files the ids and labels are read, and else the first rows.
     """
+    options["preview"] = True
     sizes = [os.path.getsize(file) for file in (edges, nodes) if file is not None and os.path.isfile(file)]
     large = max(sizes, default=0) > LARGE and kind_of(edges) not in WHOLE_GRAPH
     found = _look_at(edges, nodes, **options) if large else preview_of(read_own(edges, nodes, **options))
