@@ -67,5 +67,5 @@ def test_mistakes_are_one_line(with_new: Path, tmp_path: Path, refuse: Callable[
     short.write_text("id,f0\nzoe,1\n")
     edges = ("--new-edges", with_new / "new_edges.csv")
     assert "has no column 'f1'" in refuse("predict", run, "--new-nodes", short, *edges)
-    twice = ("--new-nodes", with_new / "nodes.csv", *edges)
+    twice = ("--new-nodes", with_new / "nodes.csv", "--new-edges", with_new / "edges.csv")
     assert "stands in row" in refuse("predict", run, *twice)

@@ -186,3 +186,44 @@ def test_an_edited_run_is_refused(
     assert old in text
     (copy / "config.toml").write_text(text.replace(old, new))
     assert "config.toml" in refuse("predict", copy)
+
+
+def test_labels_that_came_later_are_no_other_graph(
+    own_run: Path, tmp_path: Path, ask: Ask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edges, nodes = write_own_files(tmp_path, unlabelled=0)
+    with open(nodes, newline="") as file:
+        rows = list(csv.reader(file))
+    rows[-1][1] = "a class of its own"  # comes before the others, so that every class has another number
+    with open(nodes, "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    now = ("--edges", edges, "--nodes", nodes)
+    before, after = (ask("predict", own_run, *files, "--rows", NODES)["rows"] for files in ((), now))
+    assert [{**row, "label": ""} for row in before] == [{**row, "label": ""} for row in after]
+    assert [row["label"] for row in after] == [row[1] for row in rows[1:]]
+    assert ask("predict", own_run, *now, "--unlabelled")["nodes"] == 0
+    assert main(["predict", str(own_run), *map(str, now)]) == 0
+    assert "labels of 6 nodes changed since training" in capsys.readouterr().err
+
+
+def test_labels_that_are_damaged_are_one_line(
+    own_run: Path, tmp_path: Path, refuse: Callable[..., str]
+) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(own_run, copy)
+    edges, nodes = write_own_files(tmp_path, unlabelled=0)
+    for labels in (np.full(NODES, 99, dtype=np.int32), np.zeros(3, dtype=np.int32), np.zeros(NODES)):
+        np.save(copy / "labels.npy", labels)
+        assert "labels.npy" in refuse("predict", copy, "--edges", edges, "--nodes", nodes)
+
+
+def test_names_go_with_ids_also_where_the_table_repeats_a_row(tmp_path: Path, ask: Ask) -> None:
+    _, nodes = write_own_files(tmp_path)
+    head, *rows = nodes.read_text().splitlines()
+    again = [head + ",called", *(f"{row},name of {k}" for k, row in enumerate(rows))]
+    again.insert(2, again[1])
+    nodes.write_text("\n".join(again) + "\n")
+    out = tmp_path / "run"
+    options = ("--seeds", 1, "--epochs", 4, "--no-plots", "--quiet", "--out", out, "--ignore", "called")
+    assert main(train_arguments(tmp_path, *options)) == 0
+    assert ask("explain", out, "name of 7", "--name-column", "called")["node"] == "n7"

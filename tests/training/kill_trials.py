@@ -81,7 +81,9 @@ def train_until(call: int, path: Path) -> None:
 
 def outcome(path: Path) -> dict[str, Any]:
     files = ("weights.safetensors", "metrics.jsonl", "model.json", "config.toml")
-    left = sorted(p.name for p in path.iterdir() if p.name not in (*files, "node_ids.npy", ".lock"))
+    left = sorted(
+        p.name for p in path.iterdir() if p.name not in (*files, "node_ids.npy", "labels.npy", ".lock")
+    )
     return {name: hashlib.sha256((path / name).read_bytes()).hexdigest() for name in files} | {"left": left}
 
 

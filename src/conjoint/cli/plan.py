@@ -273,6 +273,8 @@ def absolute(data: dict[str, Any]) -> dict[str, Any]:
     named = os.environ.get("CONJOINT_DATA")
     if named and "name" in data and data.get("source") != "embedded":
         data.setdefault("root", named)
+    if "text_model" in data and Path(data["text_model"]).expanduser().is_dir():
+        data["text_model"] = str(Path(data["text_model"]).expanduser().absolute())
     for key in ("root", "edges", "nodes", "folder"):
         if key in data:
             data[key] = str(Path(data[key]).expanduser().absolute())

@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..nn.zoo import input_features, input_graph
 from ..text import clean
 from ..training.predictions import predict_new_nodes, table_in_pieces
-from .output import must_be_writable, print_json, table
+from .output import must_be_writable, print_json, remark, table
 from .run_folder import Opened, open_run
 
 BRIEF = ("id", "part", "label", "predicted", "probability")
@@ -46,10 +46,15 @@ def work(options: argparse.Namespace) -> None:
 
 def _pieces(opened: Opened, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Columns of the nodes that are asked for, a part of a large graph at a time."""
-    known = (opened.trained.columns(*piece, with_probabilities=True) for piece in opened.trained.pieces())
-    for columns in known if options.new_nodes is None else [_new_nodes(opened, options)]:
+    for columns in _known_nodes(opened) if options.new_nodes is None else [_new_nodes(opened, options)]:
         wanted = columns["label"] == "" if options.unlabelled else slice(None)
         yield {name: values[wanted] for name, values in columns.items()}
+
+
+def _known_nodes(opened: Opened) -> Iterator[dict[str, Any]]:
+    for nodes, shares in opened.trained.pieces():
+        columns = opened.trained.columns(nodes, shares, with_probabilities=True)
+        yield columns if opened.labels is None else {**columns, "label": opened.labels[nodes]}
 
 
 def _new_nodes(opened: Opened, options: argparse.Namespace) -> dict[str, Any]:
@@ -62,6 +67,9 @@ def _new_nodes(opened: Opened, options: argparse.Namespace) -> dict[str, Any]:
         )
     name, settings = opened.run.spec.name, dict(opened.run.spec.settings)
     after = read_grown(before, given, nodes=options.new_nodes, edges=options.new_edges)
+    for note in after.notes:
+        if note not in before.notes:
+            remark(options, clean(note))
     if input_features(name, before, **settings) is not before.x:
         raise InputError(f"--new-nodes: {name} reads embeddings of its training graph alone; train it again")
     after = input_graph(name, after, **settings)

@@ -3,17 +3,25 @@
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import polars as pl
 import torch
 
+from ..data.columns import Place
+from ..data.from_tables import name_columns
 from ..data.read_table import read_table
 from ..errors import InputError
 from ..graph.graph import Graph
 from ..nn.model import NodeModel
 from ..selection.learner import PORTFOLIO, Trained, split_of
 from ..selection.portfolio import read_portfolio
+from ..text import count
 from ..training import Fitted, Run, load_run, resume_run
 from ..training.config import batch_config_from
+from ..training.runs import as_started
 from .output import clean, remark
 from .plan import Plan, graph_of, plan_of_run
 
@@ -25,6 +33,7 @@ class Opened:
     run: Run
     plan: Plan
     trained: Trained
+    labels: npt.NDArray[np.str_] | None = None  # as the files say now, where that is not what was trained on
 
     @property
     def model(self) -> NodeModel:
@@ -51,15 +60,16 @@ def open_run(options: argparse.Namespace) -> Opened:
     device = device_named(options.device)
     model, run = load_run(folder)
     plan = plan_of_run(run, options)
-    graph = graph_of(plan)
-    check_graph(run, graph)
+    found = graph_of(plan)
+    graph = graph_as_started(run, found, options)
     result = run.sidecar.result or {}
     history = run.history(result["epochs"])
     fitted = Fitted(model.to(device), run.config, history, result["best_epoch"], str(result.get("stopped")))
     batch = batch_config_from(plan.setting.batch) if plan.setting.batch else None
     split = split_of(graph, plan.split, run.config.seed, plan.setting.is_ensemble)
     portfolio = read_portfolio(run.path / PORTFOLIO) if plan.setting.is_ensemble else None
-    return Opened(run, plan, Trained(fitted, graph, split, 0.0, batch, portfolio, run.spec))
+    labels = None if graph is found else labels_of(found)
+    return Opened(run, plan, Trained(fitted, graph, split, 0.0, batch, portfolio, run.spec), labels)
 
 
 def node_names(opened: Opened, column: str | None) -> list[str] | None:
@@ -71,11 +81,16 @@ def node_names(opened: Opened, column: str | None) -> list[str] | None:
         raise InputError(
             f"--name-column {column}: {opened.data.name} has no node table; leave it out, ids are shown"
         )
-    nodes = read_table(given["nodes"], delimiter=given.get("delimiter"))
+    form: dict[str, Any] = {key: given.get(key) for key in ("delimiter", "encoding")}
+    nodes = read_table(given["nodes"], **form)
     if column not in nodes.columns:
         some = ", ".join(nodes.columns[:8])
         raise InputError(f"--name-column {column}: {given['nodes']} has no such column; it has {some}")
-    return [name or "" for name in nodes[column].to_list()]
+    columns = name_columns(**{key: given[key] for key in ("id", "label", "reading") if key in given})
+    _, id, _ = columns.in_node_table(nodes.columns, Place(given["nodes"]), [])
+    ids = columns.ids(nodes[id]).cast(pl.String).to_list()
+    names = dict(zip(ids, nodes[column].to_list(), strict=True))  # a table may repeat its rows
+    return [names.get(str(id)) or "" for id in opened.data.node_ids.tolist()]
 
 
 def seed_folders(folder: Path) -> list[Path]:
@@ -100,13 +115,20 @@ def best_of(folder: Path) -> Path:
     return min(finished, key=lambda path: finished[path])
 
 
-def check_graph(run: Run, graph: Graph) -> None:
-    """Weights belong to one graph: its nodes, in its order."""
-    if graph.fingerprint != run.sidecar.data_fingerprint:
-        raise InputError(
-            f"{run.path}: trained on another graph ({run.sidecar.data_name}) than the one found now; "
-            "name the original files with --data, or --edges and --nodes"
-        )
+def graph_as_started(run: Run, found: Graph, options: argparse.Namespace) -> Graph:
+    """The graph of the run in the files that are there now; if labels have changed since, with its own."""
+    graph = as_started(run, found)
+    if graph is not found:
+        changed = int((labels_of(graph) != labels_of(found)).sum())
+        nodes = count(changed, "node")
+        remark(options, f"labels of {nodes} changed since training; the model knows those of that time")
+    return graph
+
+
+def labels_of(graph: Graph) -> npt.NDArray[np.str_]:
+    """The name of each node's class, empty where it has none."""
+    names = graph.class_names or [str(k) for k in range(graph.num_classes)]
+    return np.array([*names, ""])[graph.y.numpy()]
 
 
 def device_named(name: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..data.preview import preview_of
+from ..data.preview import check, preview_of
 from ..errors import InputError, Interrupted
 from ..graph.graph import Graph
 from ..graph.splits import Split
@@ -25,11 +25,12 @@ from ..training.config import batch_config_from
 from ..training.loggers import check_log, logger
 from ..training.memory import USABLE, available_memory
 from ..training.ranks import DEFAULT_TIMEOUT, launched, own_device, restarted
+from ..training.runs import as_started
 from .check import remark_preview, tell_preview
 from .output import OnEpoch, progress, remark, share
 from .plan import Plan, graph_of, plan_from, plan_of_run
 from .results import CHOICE, keep_results, report
-from .run_folder import check_graph, device_named, seed_folders
+from .run_folder import device_named, graph_as_started, seed_folders
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +66,11 @@ def start(options: argparse.Namespace) -> None:
     # Of several ranks the first makes the folder, so it may be there.
     if out is not None and out.exists() and not launched() and not (out.is_dir() and not any(out.iterdir())):
         raise InputError(f"--out {out}: already there and never overwritten; resume it or choose another")
+    if options.dry_run:
+        tell_preview(check(**plan.data) if "edges" in plan.data else preview_of(graph_of(plan)), options)
+        return
     with _ranks(options) as ranks:
         graph = _same_graph(plan, ranks)
-        if options.dry_run:
-            if ranks.is_first:
-                tell_preview(preview_of(graph), options)
-            return
         setting, choice = _in_batches(plan, graph, ranks) if launched() else _chosen(plan, graph, options)
         plan = replace(plan, setting=setting)
         session = Session(plan, graph, out or _next_free(graph, plan), options, ranks, choice)
@@ -118,13 +118,15 @@ def resume(options: argparse.Namespace) -> None:
     device_named(options.device)
     out = Path(options.resume)
     folders = seed_folders(out)
-    plan = plan_of_run(resume_run(folders[0]), options)
+    run = resume_run(folders[0])
+    plan = plan_of_run(run, options)
     if folders == [out]:  # one run, or one seed of several
         plan = replace(plan, seeds=(resume_run(out).config.seed,))
     if options.minutes is not None:  # more time for what is left, or less
         plan = replace(plan, setting=plan.setting.within(options.minutes))
     with _ranks(options) as ranks:
-        _train_all(Session(plan, _same_graph(plan, ranks), out, options, ranks), True)
+        graph = graph_as_started(run, _same_graph(plan, ranks), options)
+        _train_all(Session(plan, graph, out, options, ranks), True)
 
 
 NOT_WITH_RESUME = (
@@ -218,7 +220,7 @@ def _open(session: Session, seed: int, split: Split, again: bool) -> Run:
     graph, setting, folder = session.graph, session.plan.setting, session.folder(seed)
     if again and folder.exists():
         run = resume_run(folder)
-        check_graph(run, graph)
+        as_started(run, graph)
     else:
         spec, config = spec_of(setting, graph), setting.config(seed)
         if setting.is_ensemble:

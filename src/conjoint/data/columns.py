@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ..errors import InputError, argument
+from ..errors import Faults, InputError, argument
 from .cells import dates, decimal_years, numbers, where
 
 # As Python would print it: "7" but not "07", "+7" or "7.0". Those stay text, so that no id changes.
@@ -76,9 +76,13 @@ def require_unique(column: pl.Series, place: Place) -> None:
     first, before = column[again[0]], int((column == column[again[0]]).arg_max() or 0)
     others = [repr(column[row]) for row in again[1:] if column[row] != first]
     also = f" (so do {listed(others, 3)})" if others else ""
+    known = place.known if place.known is not None else len(column)
+    (file, row), other = place.row(before).rsplit(" ", 1), place.row(again[0])
+    if (before < known) == (again[0] < known):
+        other = "row " + other.rpartition(" ")[2]
     raise InputError(
-        f"{place.file}: node id {first!r} stands in row {before + 1} and again in "
-        f"{place.row(again[0]).removeprefix(place.file + ' ')}{also}; keep one row per node"
+        f"{file.removesuffix(' row')}: node id {first!r} stands in row {row} and again in {other}{also}; "
+        "keep one row per node"
     )
 
 
@@ -148,13 +152,18 @@ def numbers_of(column: pl.Series, place: Place, before: int = 0) -> npt.NDArray[
 
 def weights_of(column: pl.Series, place: Place, before: int = 0) -> npt.NDArray[np.float64]:
     """Weights of edges, none below 0: a share of attention is not negative."""
-    values = numbers_of(column, place, before)
-    if (values < 0).any():
-        which = pl.Series(values < 0)
-        raise InputError(
-            f"{place.rows(which, before)}, column {column.name!r}: {values.min():g} is a negative weight; "
-            f"shift or take the size of the weights, or leave out {argument('weight', column.name)}"
-        )
+    faults = Faults()
+    with faults.noted():
+        values = numbers_of(column, place, before)
+    below = numbers(column.cast(pl.String)).values < 0
+    with faults.noted():
+        if below.any():
+            least = column.filter(below)[0]
+            raise InputError(
+                f"{place.rows(below, before)}, column {column.name!r}: {least} is a negative weight; "
+                f"shift or take the size of the weights, or leave out {argument('weight', column.name)}"
+            )
+    faults.raise_any()
     return values
 
 

@@ -47,8 +47,8 @@ def from_any(
             node, for SciPy; for PyG they replace what the ``Data`` holds.
         features, sparse, standardise, seed: as in :func:`conjoint.data.read_graph`.
         columns: which column (table) or attribute (NetworkX) is what: id=, source=, target=, weight=, label=,
-            time=, split=, text=, categorical=, numeric=, ignore=, missing=, as_classes=, reading=, as in
-            :func:`conjoint.data.read_graph`.
+            time=, split=, text=, text_model=, categorical=, numeric=, ignore=, missing=, as_classes=,
+            reading=, as in :func:`conjoint.data.read_graph`.
     """
     given = {"x": x, "y": y, "node_ids": node_ids, "class_names": class_names}
     kinds = name_columns(**columns)

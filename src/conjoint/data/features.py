@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from ..graph.sparse import SPARSE_BELOW
 from ..text import count
 from .cells import Read, numbers
 from .columns import Place, codes_of, labels_of, listed
-from .kinds import MAX_GUESSED_CATEGORIES, READERS, TAKEN_BY, Kind, kind_of
+from .kinds import MAX_GUESSED_CATEGORIES, READERS, Kind, kind_of
+from .sentences import model_folder, sentence_block
 from .text_features import text_block
 
 Array = npt.NDArray[Any]
@@ -47,13 +49,11 @@ class Features:
         name = column.name
         if kind.name == "left out":
             about = f"left out: {kind.why}"
-            keep = TAKEN_BY.get(kind.why)
-            told = f"left out as {kind.why}: {{}}" + (f"; {argument(keep, name)} takes it" if keep else "")
+            takes = f"; {argument(kind.taken_by, name)} takes it" if kind.taken_by else ""
+            told = f"left out as {kind.why}: {{}}" + takes
             self.told[told].append(repr(name))
         elif kind.name == "text":
-            words, block = text_block(column, str(self.place), self.columns, self.known)
-            self._append(words, block)
-            about = f"text: {len(words)} columns"
+            about = self._text(column)
             if name not in self.columns.text:
                 self.told["read as text: {}"].append(repr(name))
         elif kind.name == "category":
@@ -84,6 +84,19 @@ class Features:
         later = READERS[found.name](column[len(known) :])  # by itself: known rows stay what they were
         nothing = pl.Series(column.name, [None] * (len(column) - len(known)), dtype=pl.Float64)
         return Kind(found.name, Read(found.read.values.append(later.values if later else nothing)), found.why)
+
+    def _text(self, column: pl.Series) -> str:
+        """TF-IDF, or vectors of the model that was named; only to be looked at, these are not made."""
+        model = self.columns.text_model
+        if model is None:
+            words, block = text_block(column, str(self.place), self.columns, self.known)
+            self._append(words, block)
+            return f"text: {len(words)} columns"
+        if self.columns.preview:
+            model_folder(model)
+        else:
+            self._append(*sentence_block(column, model, self.known))
+        return f"text: vectors of {Path(model).name}"
 
     def _append(self, names: Sequence[str], block: Any) -> None:
         self.names += names
@@ -140,8 +153,9 @@ class Features:
                 f"{self.place}, column {column.name!r} holds no numbers; leave it out with "
                 f"{argument('ignore', column.name)}"
             )
+        if is_date and (cycles := self._cycles(values)):
+            about = f" with {' and '.join(cycles)} as cycles"
         if is_date:
-            self._cycles(values)
             values = values - float(learnt.min())  # type: ignore[arg-type]
             learnt = values[self.known]
         if values.null_count():
@@ -155,14 +169,15 @@ class Features:
             self.told["filled with the median, and marked in a column of its own: {}"].append(
                 f"{cells} of {column.name!r} ({middle:g})"
             )
-            about = f", {cells} filled with {middle:g}"
+            about += f", {cells} filled with {middle:g}"
         if is_date:
             self.told["dates became days since the earliest: {}"].append(repr(column.name))
         self.numeric.append((column.name, values))
         return about
 
-    def _cycles(self, days: pl.Series) -> None:
+    def _cycles(self, days: pl.Series) -> list[str]:
         """Where in the day, the week and the year a date is, as far as the column spans them."""
+        found = []
         learnt = days[self.known].drop_nulls()
         span = float(learnt.max()) - float(learnt.min())  # type: ignore[arg-type]
         for cycle, (length, least) in CYCLES.items():
@@ -175,6 +190,8 @@ class Features:
             both = [(wave * there).to_numpy() for wave in (angle.sin(), angle.cos())]
             names = [f"{days.name} {cycle} {wave}" for wave in ("sin", "cos")]
             self._append(names, np.column_stack(both).astype(np.float32))
+            found.append(cycle)
+        return found
 
     def matrix(self, notes: list[str]) -> tuple[Any, list[str]]:
         """Numbers first, then the others in the order of the table; (None, []) if there are none."""

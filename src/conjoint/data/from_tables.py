@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,11 +52,13 @@ class Columns:
     time: str | None = None
     split: str | None = None
     text: tuple[str, ...] = ()
+    text_model: str | None = None  # makes vectors of texts, see `sentences.py`; else they become TF-IDF
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     missing: tuple[str, ...] = MISSING  # cells that hold nothing
     as_classes: bool = False  # every value of the label is a class, whatever it looks like
+    preview: bool = False  # only to be looked at: what takes long is not made
     reading: int = READING  # 1: as runs without a number were read, which knew numbers and categories alone
 
     def cells(self, column: pl.Series) -> pl.Series:
@@ -191,7 +194,8 @@ def graph_from_tables(
                     notes.append(f"left out {count(nodes.height - once.height, 'row')} that repeat another")
                 nodes = once
             with faults.noted():
-                ids = node_ids(columns.ids(nodes[id]), node_place)
+                ids = ids_of(columns.ids(nodes[id]), node_place)
+                require_unique(ids, node_place)
             with faults.noted():
                 parts |= node_parts(nodes, found, node_place, notes, learn_from)
             with faults.noted():
@@ -207,7 +211,7 @@ def graph_from_tables(
     rows: tuple[Array, Array, Array | None] | None = None
     with faults.noted():
         if ends is not None and ids is not None:
-            matched = Matching(columns, ends, ids, places, drop_unknown, nodes)
+            matched = Matching(columns, ends, ids.unique(maintain_order=True), places, drop_unknown, nodes)
             *header, (source, target, weight) = matched.edge_rows([edges], notes)
             for one, other, _ in header:
                 source, target = np.append(source, one), np.append(target, other)
@@ -280,7 +284,6 @@ class Matching:
             one, other = (rows_of(self.ids, pl.Series([end])) for end in self.ends)
             yield one, other, None
             notes.append(f"{self.places[0]}: the first line names two nodes, so it is an edge and no header")
-        loose: pl.Series | None = None
         otherwise: dict[str, Any] = {}  # ids as edges write them -> as nodes do
         for piece in pieces:
             given = [self.columns.ids(piece[end]) for end in self.ends]
@@ -288,21 +291,17 @@ class Matching:
             if self.drop_unknown and not whole.all():
                 dropped += len(piece) - int(whole.sum())
                 piece, given = piece.filter(whole), [end.filter(whole) for end in given]
-            named = [ids_of(end, self.places[0], before) for end in given]
-            weight = self.columns.weight
-            values = None if weight is None else weights_of(piece[weight], self.places[0], before)
-            rows = [rows_of(self.ids, end) for end in named]
-            if any((row < 0).any() for row in rows):
-                loose = loosely(self.ids) if loose is None else loose
-                if loose.n_unique() == len(loose):
-                    found = [rows_of(loose, loosely(end)) for end in named]
-                    for row, again, end in zip(rows, found, named, strict=True):
-                        new = np.flatnonzero((row < 0) & (again >= 0))[:1].tolist()
-                        otherwise |= {str(end[k]): self.ids[int(again[k])] for k in new}
-                    rows = [np.where(row < 0, again, row) for row, again in zip(rows, found, strict=True)]
+            weight, faults, values = self.columns.weight, Faults(), None
+            with faults.noted():
+                values = None if weight is None else weights_of(piece[weight], self.places[0], before)
+            with faults.noted():
+                named = [ids_of(end, self.places[0], before) for end in given]
+                rows, found = self._matched(named)
+                otherwise |= found
+                if not self.drop_unknown and any((row < 0).any() for row in rows):
+                    raise self._unknown(rows, named, before)
+            faults.raise_any()
             keep = (rows[0] >= 0) & (rows[1] >= 0)
-            if not keep.all() and not self.drop_unknown:
-                raise self._unknown(rows, named, before)
             dropped += int((~keep).sum())
             if values is not None and (values == 0).any():
                 weightless += int((keep & (values == 0)).sum())
@@ -319,6 +318,23 @@ class Matching:
         if otherwise:
             (edge, node), *_ = otherwise.items()
             notes.append(f"ids of edges matched though written otherwise: {edge!r} is {node!r}")
+
+    @cached_property
+    def _loose(self) -> pl.Series | None:
+        """Ids as they are compared where the exact ones differ; None if they would be the same then."""
+        loose = loosely(self.ids)
+        return loose if loose.n_unique() == len(loose) else None
+
+    def _matched(self, ends: list[pl.Series]) -> tuple[list[Array], dict[str, Any]]:
+        """Rows of the ids, -1 where there is none, and an example of one that is written otherwise."""
+        rows, otherwise = [rows_of(self.ids, end) for end in ends], dict[str, Any]()
+        if any((row < 0).any() for row in rows) and self._loose is not None:
+            for place, (row, end) in enumerate(zip(rows, ends, strict=True)):
+                again = rows_of(self._loose, loosely(end))
+                new = np.flatnonzero((row < 0) & (again >= 0))[:1].tolist()
+                otherwise |= {str(end[k]): self.ids[int(again[k])] for k in new}
+                rows[place] = np.where(row < 0, again, row)
+        return rows, otherwise
 
     def _header_is_edge(self) -> bool:
         """Whether an edge table has no header, though its first line is not all numbers."""
@@ -339,6 +355,8 @@ class Matching:
         elif total > all_ / 2:
             roles = ", ".join(argument(role) for role in ("id", "source", "target"))
             remedy = f"ids there look like {self.ids[0]!r}: name the right columns with {roles}"
+        elif later := self.places[1].later:
+            remedy = f"add the node to {later}, or delete the edge"
         else:
             remedy = f"add the node, or leave such edges out with {argument('drop_unknown', True)}"
         return InputError(

@@ -26,11 +26,15 @@ EMPTY, CONSTANT, IDENTIFIER, SPLIT = "empty", "constant", "an identifier", "a sp
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """`name` is number, date, yes/no, category, text or left out; `why` says what was assumed."""
+    """`name` is number, date, yes/no, category, text or left out; `why` says what was assumed.
+
+    `taken_by` is the argument that takes a column which is left out.
+    """
 
     name: str
     read: Read | None = None
     why: str = ""
+    taken_by: str = ""
 
 
 def is_index(name: str) -> bool:
@@ -45,7 +49,7 @@ def kind_of(column: pl.Series, standardise: bool) -> Kind:
         return Kind("left out", why=EMPTY)
     kinds = known.n_unique()
     if _is_split(column.name, known, kinds):
-        return Kind("left out", why=SPLIT)
+        return Kind("left out", why=SPLIT, taken_by="split")
     found = _number(column, known, kinds)
     if found is not None:
         day = (
@@ -56,7 +60,7 @@ def kind_of(column: pl.Series, standardise: bool) -> Kind:
         if day is not None:
             return Kind("date", day)
         if standardise and _is_identifier(column.name, found.values.drop_nulls()):
-            return Kind("left out", why=IDENTIFIER)
+            return Kind("left out", why=IDENTIFIER, taken_by="numeric")
         return Kind("number", found, found.how)
     if kinds == 2 and (words := yes_or_no(column)).count == len(known):
         return Kind("yes/no", words)
@@ -110,7 +114,7 @@ def _words(name: str, known: pl.Series, kinds: int) -> Kind:
     words = float(known.str.count_matches(r"\S+").mean() or 0)  # type: ignore[arg-type]
     if words >= 2 and differ >= 0.3:
         return Kind("text")
-    return Kind("left out", why=IDENTIFIER) if unique else Kind("category")
+    return Kind("left out", why=IDENTIFIER, taken_by="text") if unique else Kind("category")
 
 
 READERS: Mapping[str, Callable[[pl.Series], Read | None]] = {
@@ -118,5 +122,3 @@ READERS: Mapping[str, Callable[[pl.Series], Read | None]] = {
     "date": dates,
     "yes/no": yes_or_no,
 }
-# Why a column is left out -> the argument that takes it.
-TAKEN_BY = {IDENTIFIER: "numeric", SPLIT: "split"}

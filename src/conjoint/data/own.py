@@ -38,6 +38,7 @@ def read_graph(
     time: str | None = None,
     split: str | None = None,
     text: str | Sequence[str] = (),
+    text_model: str | None = None,
     categorical: str | Sequence[str] = (),
     numeric: str | Sequence[str] = (),
     ignore: str | Sequence[str] = (),
@@ -68,6 +69,8 @@ def read_graph(
         text, categorical, numeric, ignore: columns to read as words (TF-IDF), as categories (one-hot), as
             numbers, or not at all. What the others are, their cells tell: numbers, dates, yes and no,
             categories, text, identifiers, which are left out. ``Graph.columns`` says what each was taken for.
+        text_model: a folder or an installed package with a sentence-embedding model, whose vectors stand for
+            texts in place of TF-IDF (extra ``sentences``).
         missing: cells that mean that nothing is known; by default an empty one, NA, N/A, NaN, null, ?, -, ...
         as_classes: take every value of the label as a class, though it looks like a quantity or a name.
         features: structural features by name (``spectral:128``) in place of the columns.

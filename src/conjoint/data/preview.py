@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from .ingestion import small_columns
 from .own import WHOLE_GRAPH, File, kind_of, read_own
 from .read_table import open_table
 
-LARGE = 256 * 2**20  # bytes of a file that is not read whole, only to be looked at
-ROWS, EDGES = 100_000, 5_000_000  # of such files
+LARGE = 32 * 2**20  # bytes of a file that is not read whole, only to be looked at
+ROWS, EDGES = 20_000, 1_000_000  # of such files
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ def check(edges: File, nodes: File | None = None, **options: Any) -> Preview:
 
     All faults are told in one error. Of large files the ids and labels are read, and else the first rows.
     """
+    options["preview"] = True
     sizes = [os.path.getsize(file) for file in (edges, nodes) if file is not None and os.path.isfile(file)]
     large = max(sizes, default=0) > LARGE and kind_of(edges) not in WHOLE_GRAPH
-    graph = _look_at(edges, nodes, **options) if large else read_own(edges, nodes, **options)
-    if not graph.has_features:
-        graph.notes.append(
-            f"no features: {options.get('features') or 'spectral ones'} will be made from the edges"
-        )
-    return preview_of(graph)
+    found = _look_at(edges, nodes, **options) if large else preview_of(read_own(edges, nodes, **options))
+    if found.features:
+        return found
+    none = f"no features: {options.get('features') or 'spectral ones'} will be made from the edges"
+    return replace(found, notes=(*found.notes, none))
 
 
 def _look_at(
@@ -78,7 +78,7 @@ def _look_at(
     header: bool | None = None,
     encoding: str | None = None,
     **named: Any,
-) -> Graph:
+) -> Preview:
     columns, notes, faults = name_columns(**named), list[str](), Faults()
     form: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
     with tempfile.TemporaryDirectory() as folder:
@@ -86,20 +86,22 @@ def _look_at(
         edge_table = open_table(edges, scratch, **form, header=header)
         ends = columns.edge_ends(edge_table.names, Place(str(edges)), [])
         read = [*ends, *([columns.weight] if columns.weight else [])]
-        some = next(edge_table.read(read, EDGES))
-        notes.append(f"{edges}: the first {some.height:,} edges were checked")
+        some = next(edge_table.read(read, EDGES))[:EDGES]
+        rows = edge_table.height
+        notes.append(f"{edges}: of {rows:,} edges, the first {some.height:,} were checked")
         about, parts = None, dict[str, Any]()
+        made: list[str] = []
         if nodes is not None:
             node_table = open_table(nodes, scratch, **form, header=None)
-            found, id, others = columns.in_node_table(node_table.names, Place(str(nodes)), notes)
+            found, id, others = columns.in_node_table(node_table.names, Place(str(nodes)), [])
             about = small_columns(node_table, id, found)
             with faults.noted():
                 if others and features is None:
                     head = next(node_table.read(others, ROWS))[:ROWS]
                     notes.append(f"{nodes}: kinds of columns are judged by the first {head.height:,} rows")
                     options = {"standardise": standardise}
-                    _, names, taken = features_of(head, Place(str(nodes)), notes, columns, **options)
-                    parts = {"feature_names": names, "columns": taken}
+                    _, made, taken = features_of(head, Place(str(nodes)), notes, columns, **options)
+                    parts = {"columns": taken}
     graph = None
     with faults.noted():
         graph = graph_from_tables(
@@ -114,4 +116,4 @@ def _look_at(
         )
     faults.raise_any()
     assert graph is not None  # else there was a fault
-    return graph.changed(**parts)
+    return replace(preview_of(graph.changed(**parts)), edges=rows, features=len(made))

@@ -186,6 +186,10 @@ class Pieces:
     names: list[str]
     place: str
 
+    @property
+    def height(self) -> int:
+        return int(self.table.select(pl.len()).collect().item())
+
     def read(self, columns: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
         """The named columns, so many rows at a time, in the order of the file."""
         try:

@@ -49,7 +49,7 @@ from .seeding import own_randomness
 from .stopping import Snapshot
 
 CONFIG, METRICS, WEIGHTS = "config.toml", "metrics.jsonl", "weights.safetensors"
-SIDECAR, CHECKPOINT, IDS = "model.json", "checkpoint.safetensors", "node_ids.npy"
+SIDECAR, CHECKPOINT, IDS, LABELS = "model.json", "checkpoint.safetensors", "node_ids.npy", "labels.npy"
 MEBIBYTE, GIBIBYTE, FORMAT = 2**20, 2**30, 1
 Row = dict[str, Any]
 Builder = Callable[..., NodeModel]
@@ -266,10 +266,13 @@ def start_run(
             beside.mkdir()
         write_atomically(beside / CONFIG, write_toml(sections).encode())
         write_atomically(beside / SIDECAR, sidecar.encoded())
-        # An array file: a million ids do not belong into JSON.
-        ids, file = np.asarray(data.node_ids), io.BytesIO()
-        np.save(file, ids if ids.dtype.kind in "iuUS" else ids.astype(np.str_), allow_pickle=False)
-        write_atomically(beside / IDS, file.getvalue())
+        # Array files: a million ids do not belong into JSON.
+        ids = np.asarray(data.node_ids)
+        ids = ids if ids.dtype.kind in "iuUS" else ids.astype(np.str_)
+        for name, array in ((IDS, ids), (LABELS, data.y.cpu().numpy().astype(np.int32))):
+            file = io.BytesIO()
+            np.save(file, array, allow_pickle=False)
+            write_atomically(beside / name, file.getvalue())
         with storage_errors(path):
             try:
                 os.rename(beside, path)
@@ -335,6 +338,30 @@ def node_ids(run: Run) -> npt.NDArray[Any]:
     if ids.shape != (run.spec.num_nodes,):
         raise damaged(path, f"expected {run.spec.num_nodes} ids")
     return ids
+
+
+def as_started(run: Run, graph: Graph) -> Graph:
+    """The graph with the labels that the run was started with: labels that came later are not the graph.
+
+    Another graph is refused.
+    """
+    then, path = run.sidecar, run.path / LABELS
+    if graph.fingerprint == then.data_fingerprint:
+        return graph
+    if path.is_file() and graph.num_nodes == run.spec.num_nodes:
+        labels = read_array(read_file(path, 8 * GIBIBYTE, "the labels"), path)
+        if labels.shape != (run.spec.num_nodes,) or labels.dtype.kind != "i":
+            raise damaged(path, f"expected {run.spec.num_nodes} numbers of classes")
+        if labels.min() < -1 or labels.max() >= len(then.class_names):
+            raise damaged(path, f"expected classes from -1 to {len(then.class_names) - 1}")
+        known = torch.from_numpy(labels.astype(np.int64))
+        graph = graph.changed(y=known, class_names=list(then.class_names) if graph.class_names else [])
+    if graph.fingerprint != then.data_fingerprint:
+        raise InputError(
+            f"{run.path}: trained on another graph ({then.data_name}) than the one found now; "
+            "name the original files with --data, or --edges and --nodes"
+        )
+    return graph
 
 
 def split_fingerprint(split: Split) -> str:
