@@ -1,13 +1,13 @@
-"""Instructions of a fixed step of every layer, and of each kernel in it, as valgrind counts them: the same number
-however busy the machine is.
+"""Instructions of a fixed step of every layer, and of each kernel in it, as valgrind counts them: the same
+number however busy the machine is.
 
     python -m benchmarks.instructions                  # compare with results/instructions.json
     python -m benchmarks.instructions --record         # write what was counted
     python -m benchmarks.instructions --record --why "aggregate: rows of 16 channels spill less often"
 
-More than 2 % above the record is a failure. A record that rises by as much needs its reason, which is added to
-results/instructions.txt: so a rise never lands without a line that says why. Counts belong to one compiler, one
-processor and one version of torch and Python; elsewhere there is nothing to compare with.
+More than 2 % above the record is a failure. A record that rises by as much needs its reason, which is added
+to results/instructions.txt: so a rise never lands without a line that says why. Counts belong to a compiler,
+a processor and a version of torch and Python; elsewhere there is nothing to compare with.
 """
 
 import argparse
@@ -192,7 +192,9 @@ def risen(before: Counts, now: Counts) -> list[str]:
     for name, number in now.items():
         whole = now[name.partition(": ")[0]]
         if name in before and number > LIMIT * before[name] and number > whole / 1000:
-            lines.append(f"{name}: {before[name]:,} -> {number:,} instructions, {number / before[name] - 1:+.1%}")
+            lines.append(
+                f"{name}: {before[name]:,} -> {number:,} instructions, {number / before[name] - 1:+.1%}"
+            )
     return lines
 
 
@@ -202,8 +204,8 @@ def compare() -> tuple[str | None, list[str], Counts]:
     if reason is not None:
         return reason, [], {}
     recorded = json.loads(RECORD.read_text()) if RECORD.exists() else {"made_with": {}, "counts": {}}
-    here = made_with()
-    other = [f"{key} {recorded['made_with'].get(key)} -> {here[key]}" for key in here if recorded["made_with"].get(key) != here[key]]
+    before, here = recorded["made_with"], made_with()
+    other = [f"{key} {before.get(key)}, here {here[key]}" for key in here if before.get(key) != here[key]]
     counts = count()
     if other:
         return f"the record is of another machine ({'; '.join(other)})", [], counts
@@ -211,7 +213,9 @@ def compare() -> tuple[str | None, list[str], Counts]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--why", default="", help="the reason for a rise, one line")
     parser.add_argument("--inside", help=argparse.SUPPRESS)

@@ -4,6 +4,8 @@
  * The same sums in the same order as in aggregation.h, for rows of up to LONG_RUN entries, which need no spilling. */
 
 enum { WIDE_VECTORS = 8 };
+/* From this many vectors on a dropped head is skipped: below, a branch that nobody can foresee costs more. */
+enum { SKIPPED = 8 };
 
 ALWAYS_INLINE int is_wide(const NAME(Aggregation) * in) {
     ix width = in->channels;
@@ -46,7 +48,7 @@ ALWAYS_INLINE void wide_rows(const NAME(Aggregation) * in, Mask mask, real scale
             for (ix e = first; e < after; e++)
                 for (ix h = part * each; h < (part + 1) * each; h++) {
                     real w = weight[(e - start) * heads + h];
-                    if (w != 0) add_vectors(sum, w, in->x + in->col[e] * stride + h * step, vectors);
+                    if (vectors < SKIPPED || w != 0) add_vectors(sum, w, in->x + in->col[e] * stride + h * step, vectors);
                 }
             store_vectors(out + (i * parts + part) * channels, sum, vectors);
         }
@@ -80,7 +82,7 @@ ALWAYS_INLINE void wide_rows_backward(const NAME(Aggregation) * in, Mask mask, r
             if (own) add_vectors(sum, in->self_weight[h] * self_part(in, j), from + j * width, vectors);
             for (ix k = first; k < after; k++) {
                 real f = factor[(k - start) * heads + h], w = weight[(k - start) * heads + h];
-                if (f == 0) continue;
+                if (vectors >= SKIPPED ? f == 0 : !set[in->back_row[k]]) continue;
                 const real *g = from + in->back_row[k] * width;
                 if (d_alpha == NULL) add_vectors(sum, w, g, vectors);
                 else d_alpha[in->back_perm[k] * heads + h] = f * dot_and_add_vectors(g, x, w, sum, vectors);
