@@ -1,5 +1,6 @@
 """Memory is given again, and a gradient overwritten, only where nobody else can see it."""
 
+import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -51,6 +52,43 @@ def test_outside_nothing_is_kept() -> None:
     assert not memory.pooled(kept)
     assert not memory.pooled(memory.empty(LIKE, 10))
     assert kept.fill_(3.0).sum() == 30.0
+
+
+@pytest.fixture
+def recycled(monkeypatch: pytest.MonkeyPatch) -> memory._Recycled:
+    """Small results in the buffers that are kept without being asked, at most 1000 bytes of them."""
+    monkeypatch.setattr(memory, "LARGE_BYTES", 1 << 20)
+    monkeypatch.setattr(memory, "MIDDLE_BYTES", 0)
+    monkeypatch.setattr(memory, "RECYCLED_BYTES", 1000)
+    monkeypatch.setattr(memory, "_recycled", memory._Recycled())
+    assert memory._recycled is not None
+    return memory._recycled
+
+
+def test_middling_results_come_back_in_the_same_memory(recycled: memory._Recycled) -> None:
+    first = memory.empty(LIKE, 100)
+    place = first.data_ptr()
+    del first
+    assert memory.empty(LIKE, 99).data_ptr() != place  # of the exact size alone
+    held = memory.empty(LIKE, 10, 10)[2:4]
+    assert held.untyped_storage().data_ptr() == place
+    assert held.untyped_storage().nbytes() == 400
+    assert memory.empty(LIKE, 100).data_ptr() != place  # somebody holds it
+    assert recycled.total <= 1000
+
+
+def test_too_many_buffers_are_let_go(recycled: memory._Recycled) -> None:
+    results = [memory.empty(LIKE, 100).fill_(float(k)) for k in range(9)]
+    assert recycled.total <= 1000
+    assert [float(one.sum()) for one in results] == [100.0 * k for k in range(9)]
+
+
+def test_another_thread_has_its_own_buffers(recycled: memory._Recycled) -> None:
+    place = memory.empty(LIKE, 100).data_ptr()
+    found: list[int] = []
+    other = threading.Thread(target=lambda: found.append(memory.empty(LIKE, 100).data_ptr()))
+    other.start(), other.join()
+    assert memory.empty(LIKE, 100).data_ptr() == place != found[0]
 
 
 def test_a_step_in_kept_memory_gives_the_same_gradients(monkeypatch: pytest.MonkeyPatch) -> None:

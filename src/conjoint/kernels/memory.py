@@ -2,11 +2,15 @@
 
 A fresh half-gigabyte costs page faults, a fifth of a second or more each time, and a training step on a
 large graph makes half a dozen. Inside `kept_memory()` the kernels take large results from buffers that no
-tensor uses any more: nothing but the pool refers to them, so what a caller keeps is safe.
+tensor uses any more: nothing but the pool refers to them, so what a caller keeps is safe. Results of a few
+megabytes are taken from such buffers always: the C library gives back to the system what a layer frees, and
+fetching it again takes as long as the layer's own work.
 """
 
 import math
 import sys
+import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -17,7 +21,9 @@ from torch.autograd.function import Function
 
 from .gradient import once_differentiable
 
-LARGE_BYTES = 16 << 20  # smaller tensors come and go cheaply
+MIDDLE_BYTES = 1 << 17  # smaller tensors come and go cheaply
+LARGE_BYTES = 16 << 20  # from here on a buffer is kept inside `kept_memory()` alone
+RECYCLED_BYTES = 64 << 20  # of the buffers below that size, in one thread
 HUGE_BYTES = 64 << 20  # from here on memory is worth a second computation, or a look at what else holds it
 SLACK = 2.2  # a buffer may be this many times larger than what is put into it
 # Without these counts, which torch does not promise, nothing is kept and nothing is written over.
@@ -43,6 +49,27 @@ class _Pool:
         return made
 
 
+class _Recycled(threading.local):
+    """Buffers below LARGE_BYTES by their exact size. Every thread has its own: two must not take the same."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[int, list[torch.UntypedStorage]] = defaultdict(list)
+        self.total, self.alone = 0, _uses(torch.UntypedStorage(1))
+
+    def take(self, nbytes: int) -> torch.UntypedStorage:
+        """An unused buffer or a new one. If there are too many, all are left to who still uses them."""
+        for buffer in self.buffers[nbytes]:
+            if _uses(buffer) == self.alone:
+                return buffer
+        if self.total + nbytes > RECYCLED_BYTES:
+            self.buffers.clear()
+            self.total = 0
+        made = torch.UntypedStorage(nbytes)
+        self.buffers[nbytes].append(made)
+        self.total += nbytes
+        return made
+
+
 _pool: _Pool | None = None
 
 
@@ -61,15 +88,19 @@ def kept_memory() -> Iterator[None]:
 
 
 def empty(like: Tensor, *shape: int) -> Tensor:
-    """An uninitialised tensor on the CPU with the type of `like`, from the pool if it is large."""
-    if _pool is None or torch.compiler.is_compiling():
-        return like.new_empty(shape)
+    """An uninitialised tensor on the CPU with the type of `like`, in a kept buffer unless it is small."""
     nbytes = math.prod(shape) * like.element_size()
-    if nbytes < LARGE_BYTES:
+    pool = _pool if nbytes >= LARGE_BYTES else _recycled if nbytes >= MIDDLE_BYTES else None
+    if pool is None or torch.compiler.is_compiling():
         return like.new_empty(shape)
     strides = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
     # Not a view: a tensor of its own on the buffer's memory.
-    return torch.empty(0, dtype=like.dtype).set_(_pool.take(nbytes), 0, shape, strides)
+    return torch.empty(0, dtype=like.dtype).set_(pool.take(nbytes), 0, shape, strides)
+
+
+def contiguous(grad: Tensor) -> Tensor:
+    """The gradient itself; if it is one number spread over a shape (that of a sum), a copy in a buffer."""
+    return grad if grad.is_contiguous() else empty(grad, *grad.shape).copy_(grad)
 
 
 def pooled(tensor: Tensor) -> bool:
@@ -79,6 +110,9 @@ def pooled(tensor: Tensor) -> bool:
 
 def _uses(buffer: torch.UntypedStorage) -> int:
     return torch._C._storage_Use_Count(buffer._cdata)
+
+
+_recycled = _Recycled() if _COUNTS else None
 
 
 def may_overwrite(grad: Tensor) -> bool:

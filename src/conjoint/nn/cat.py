@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..graph.adjacency import Adjacency
 from ..graph.field import Field
-from ..graph.sparse import is_sparse
 from . import checks, ops
 from .attention import ConjointAttention, Structure
 from .conjoint_layer import ConjointLayer, Dropout
@@ -229,12 +228,9 @@ class CAT(ScoredModel):
     def _hidden(
         self, x: Tensor, layers: tuple[Adjacency, ...], structure: Structure | None
     ) -> tuple[Tensor, Dropout | None]:
-        """All layers but the last, dropped; the dropout of sparse features waits for the product with W."""
-        x = ops.without_zeros(x)
+        """All layers but the last, dropped; the dropout of the features is left to the first layer."""
         share, seed = draw_dropout(self, self.dropout, x)
-        within = (share, seed) if seed is not None and is_sparse(x) else None
-        if seed is not None and within is None:
-            x = ops.drop(x, share, seed)
+        within = None if seed is None else (share, seed)
         for conv, norm, adj in zip(self.convs, self.norms, layers, strict=False):
             x, within = norm(conv(x, adj, score=structure, x_dropout=within)), None
             x = ops.activate_and_drop(x, self.activation, *draw_dropout(self, self.dropout, x))

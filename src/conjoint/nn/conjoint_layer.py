@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from ..graph.adjacency import Adjacency, Unsorted, adjacency
+from ..graph.sparse import is_sparse
 from ..recording import readable
 from . import checks, ops
 from .attention import ConjointAttention, Logits, Structure, ViewWeights, Weights, conjoint_weights
@@ -192,12 +193,12 @@ class ConjointLayer(nn.Module):
             score: C_ij computed outside instead of by the layer's own intervention: one number per edge of
                 `edge_index`, or a `Structure`. Lets several layers share one score.
             n_id: global ids of the rows of x, if they are part of the graph of the intervention.
-            x_dropout: share and seed of a dropout of sparse x, made while it is multiplied with W.
+            x_dropout: share and seed of a dropout of x; of sparse x it is made while x is multiplied with W.
         """
         # 1. The graph: entries (i, j) sorted by target i. One kind of nodes: x_dst is x_src.
         x_src, x_dst = checks.feature_pair(x)  # [sources, in], [targets, in]
-        if x_dropout is not None and x_src.layout != torch.sparse_csr:
-            raise InputError("x_dropout: it is for sparse x; drop dense features before they come in")
+        if x_dropout is not None and x_dst is not x_src:
+            raise InputError("x_dropout: it is for nodes of one kind; drop the features before they come in")
         adj = self._graph(edge_index, x_src, x_dst, size)
 
         # 2. What is known of an entry beside the features of its two ends.
@@ -206,9 +207,13 @@ class ConjointLayer(nn.Module):
 
         if x_dst is x_src:  # dense features that are mostly zeros go the way of sparse ones
             x_src = x_dst = ops.without_zeros(x_src)
+            if x_dropout is not None and not is_sparse(x_src):
+                x_src = x_dst = ops.activate_and_drop(x_src, "none", *x_dropout)
+                x_dropout = None
 
         # 3. Attention (Eq. 4-8), and the weighted sum over the neighbours (Eq. 9). -> [targets, heads, out]
         weights: Weights | None = None
+        bias = self.bias
         with_parts = bool(return_attention_weights)
         plain = not self._drops_self_term and not self._is_watched  # nothing but the sum is wanted of Eq. 9
         self._size(self.lin, x_src)
@@ -229,7 +234,8 @@ class ConjointLayer(nn.Module):
             h_src, h_dst = self._projected(x_src, x_dst, x_dropout)  # W x: [sources or targets, heads, out]
             fits = h_dst is h_src and adj.log_weight is None and self.strategy != "structural"
             if plain and fits and not with_parts:  # 3b. all after W x in one operation
-                out = self._attend(adj, h_src, structure, edge_logit)
+                within, bias = (bias, None) if self.res is None else (None, bias)
+                out = self._attend(adj, h_src, structure, edge_logit, within)
             else:  # 3c. step by step
                 logits = self._logits(adj, h_src, h_dst, edge_logit)
                 weights = conjoint_weights(adj, logits, structure, self.mix, self.heads, with_parts)
@@ -244,8 +250,8 @@ class ConjointLayer(nn.Module):
         out = out.flatten(1) if self.concat or out.size(1) == 1 else out.mean(dim=1)
         if res is not None:
             out = out + res
-        if self.bias is not None:
-            out = out + self.bias
+        if bias is not None:
+            out = out + bias
         if not with_parts or weights is None:
             return out
         layout = edge_index.layout if isinstance(edge_index, Tensor) else torch.strided
@@ -338,7 +344,12 @@ class ConjointLayer(nn.Module):
         return h_src, None if x_dst is None else self._project(lin_dst, x_dst, x_dropout).view(shape)
 
     def _attend(
-        self, adj: Adjacency, h: Tensor, structure: Structure | None, edge_logit: Tensor | None
+        self,
+        adj: Adjacency,
+        h: Tensor,
+        structure: Structure | None,
+        edge_logit: Tensor | None,
+        bias: Tensor | None,
     ) -> Tensor:
         """-> [targets, heads, out]; [targets, 1, out], averaged, where no head is wanted by itself"""
         assert self.att_src is not None and self.att_dst is not None
@@ -348,7 +359,7 @@ class ConjointLayer(nn.Module):
         att = (self.att_src.squeeze(0), self.att_dst.squeeze(0))
         merge = not self.concat and self.residual != "per-head"  # else each head is still wanted
         parts = (*att, edge_logit, score, mix_logit, self.eps_logit, self.negative_slope)
-        return ops.attend(adj, h, *parts, *draw_dropout(self, self.dropout, h), merge)
+        return ops.attend(adj, h, *parts, *draw_dropout(self, self.dropout, h), merge, bias)
 
     def _logits(
         self, adj: Adjacency, h_src: Tensor, h_dst: Tensor | None, edge_logit: Tensor | None

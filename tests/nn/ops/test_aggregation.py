@@ -10,7 +10,7 @@ from kernel_cases import GRAPHS, check, hub_graph, numbers
 SEED = torch.tensor([123456789012345678])
 
 
-@pytest.mark.parametrize("shape", [(1, 7), (1, 1), (2, 16), (3, 33), (8, 8), (16, 5)])
+@pytest.mark.parametrize("shape", [(1, 7), (1, 1), (2, 16), (3, 33), (8, 8), (16, 5), (8, 32), (3, 64)])
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_sum_with_dropout_and_self_term(graph: str, shape: tuple[int, int]) -> None:
     adj = GRAPHS[graph]()
@@ -20,11 +20,12 @@ def test_sum_with_dropout_and_self_term(graph: str, shape: tuple[int, int]) -> N
     check(_summing(adj, 0.0), alpha, x)
 
 
+@pytest.mark.parametrize("channels", [19, 32])
 @pytest.mark.parametrize("heads", [1, 3, 8])
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_heads_that_read_the_same_rows(graph: str, heads: int) -> None:
+def test_heads_that_read_the_same_rows(graph: str, heads: int, channels: int) -> None:
     adj = GRAPHS[graph]()
-    alpha, x = numbers(adj.num_entries, heads, seed=1), numbers(adj.num_src, 1, 19, seed=2)
+    alpha, x = numbers(adj.num_entries, heads, seed=1), numbers(adj.num_src, 1, channels, seed=2)
     check(_summing(adj, 0.3), alpha, x, numbers(heads, seed=3))
 
 
@@ -52,7 +53,7 @@ def test_x_alone_learns_when_weights_are_given() -> None:
 @pytest.mark.parametrize("channels", [16, 24, 32, 64, 128])
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_a_step_of_propagation(graph: str, channels: int, dropout: float) -> None:
-    """One head, weights that are given: csrc/walk.h at some of these widths, aggregation.h at others."""
+    """One head, weights that are given: csrc/wide.h at some of these widths, aggregation.h at others."""
     adj = GRAPHS[graph]()
     alpha, x = numbers(adj.num_entries, 1, seed=1), numbers(adj.num_src, 1, channels, seed=2)
     check(lambda b: _summing(adj, dropout)(alpha.to(b.dtype), b), x)
@@ -60,7 +61,7 @@ def test_a_step_of_propagation(graph: str, channels: int, dropout: float) -> Non
 
 
 @pytest.mark.parametrize("learns", ["weights too", "x alone"])
-@pytest.mark.parametrize("shape", [(1, 7), (1, 32), (8, 8), (2, 33)])
+@pytest.mark.parametrize("shape", [(1, 7), (1, 32), (8, 8), (2, 33), (8, 32)])
 @pytest.mark.parametrize("graph", ["random", "rectangular", "hub as target", "hub as source"])
 def test_few_rows_of_the_result_count(graph: str, shape: tuple[int, int], learns: str) -> None:
     """As where few nodes are labelled: the gradient of most rows is 0, and the kernel passes them over."""

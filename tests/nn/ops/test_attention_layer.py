@@ -10,8 +10,9 @@ SEED = torch.tensor([77])
 STRATEGIES = ("feature", "implicit", "explicit", "explicit by head")
 
 
-# Up to eight channels a head is one vector (csrc/narrow.h), with special forms for the shapes of the paper.
-SHAPES = [(1, 7), (1, 8), (3, 20), (3, 5), (8, 3), (8, 8), (16, 1), (17, 2)]
+# Up to eight channels a head is one vector (csrc/narrow.h), with special forms for the shapes of the paper;
+# with 16, 32 or 64 it is several (csrc/wide.h).
+SHAPES = [(1, 7), (1, 8), (3, 20), (3, 5), (8, 3), (8, 8), (16, 1), (17, 2), (2, 16), (8, 32)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -41,6 +42,18 @@ def test_merged_heads(graph: str, dropout: float, shape: tuple[int, int]) -> Non
     heads = shape[0]
     vectors = (numbers(*shape, seed=2), numbers(*shape, seed=3), None, None, None, numbers(heads, seed=7))
     check(Layer(adj, dropout, merge=True), numbers(adj.num_src, *shape, seed=1), *vectors)
+
+
+@pytest.mark.parametrize("merge", [False, True])
+def test_a_bias_is_added_to_what_comes_out(merge: bool) -> None:
+    adj = GRAPHS["rectangular"]()
+    vectors = (numbers(4, 5, seed=2), numbers(4, 5, seed=3))
+
+    def run(h: Tensor, att_src: Tensor, att_dst: Tensor, bias: Tensor) -> Tensor:
+        unused = (None, None, None, None)
+        return ops.attend(adj, h, att_src, att_dst, *unused, 0.2, 0.5, SEED, merge, bias)
+
+    check(run, numbers(adj.num_src, 4, 5, seed=1), *vectors, numbers(5 if merge else 20, seed=4))
 
 
 def test_heads_may_share_their_mix_and_epsilon() -> None:

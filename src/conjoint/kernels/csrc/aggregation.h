@@ -28,8 +28,16 @@ ALWAYS_INLINE real self_part(const NAME(Aggregation) * in, ix i) {
     return (real)head_part(in) / (real)(degree > 1 ? degree : 1);
 }
 
+/* sum <grad_i, x_i> / |N_i| per head, added to by_self. */
+ALWAYS_INLINE void self_backward(const NAME(Aggregation) * in, ix i, const real *grad, const real *x, double *by_self) {
+    ix step = in->x_heads == 1 ? 0 : in->channels, from_step = result_step(in, in->channels);
+    real part = self_part(in, i);
+    for (ix h = 0; h < in->heads; h++)
+        by_self[h] += (double)part * (double)dot(grad + h * from_step, x + h * step, in->channels);
+}
+
 #include "narrow.h"
-#include "walk.h"
+#include "wide.h"
 
 ALWAYS_INLINE void aggregate_rows(const NAME(Aggregation) * in, Mask mask, ix begin, ix end, ix last, real *out) {
     ix heads = in->heads, channels = in->channels, stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels;
@@ -61,30 +69,22 @@ ALWAYS_INLINE void aggregate_rows(const NAME(Aggregation) * in, Mask mask, ix be
 EXPORT void NAME(aggregate)(const NAME(Aggregation) * in, real *out, int threads) {
     ix chunks = chunk_count(in->rows, (in->rowptr[in->rows] + in->rows) * in->heads * in->channels);
     real scale = (real)(in->scale * head_part(in));
-    int narrow = is_narrow(in), walk = is_walk(in);
+    int narrow = is_narrow(in), wide = is_wide(in);
     Mask mask = make_mask(in->seed, in->threshold);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks), last = in->rowptr[end];
-        if (!narrow && !walk) aggregate_rows(in, mask, begin, end, last, out);
+        if (!narrow && !wide) aggregate_rows(in, mask, begin, end, last, out);
         else
             for (ix i = begin, after; i < end; i = after) {
                 after = rows_together(in->rowptr, i, end, LONG_RUN);
                 if (in->rowptr[i + 1] - in->rowptr[i] > LONG_RUN) aggregate_rows(in, mask, i, after = i + 1, last, out);
                 else if (narrow)
                     FOR_NARROW_SHAPES(in, narrow_rows(in, mask, scale, i, after, last, out, HEADS, CHANNELS, MERGED))
-                else FOR_WALK_WIDTHS(in, walk_rows(in, mask, scale, i, after, last, out, VECTORS))
+                else FOR_WIDE_SHAPES(in, wide_rows(in, mask, scale, i, after, last, out, HEADS, VECTORS))
             }
     }
-}
-
-/* sum <grad_i, x_i> / |N_i| per head, added to by_self. */
-ALWAYS_INLINE void self_backward(const NAME(Aggregation) * in, ix i, const real *grad, const real *x, double *by_self) {
-    ix step = in->x_heads == 1 ? 0 : in->channels, from_step = result_step(in, in->channels);
-    real part = self_part(in, i);
-    for (ix h = 0; h < in->heads; h++)
-        by_self[h] += (double)part * (double)dot(grad + h * from_step, x + h * step, in->channels);
 }
 
 /* One walk by source: row j of x and of d x stay at hand, grad_i is gathered once and gives both d x_j and
@@ -138,7 +138,7 @@ EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *g
     for (ix i = 0; i < in->rows; i++) set[i] = (uint8_t)any_set(grad + i * width, width);
     ix chunks = chunk_count(in->sources, in->rowptr[in->rows] * heads * in->channels);
     real scale = (real)(in->scale * head_part(in));
-    int narrow = is_narrow(in), walk = is_walk(in) && d_alpha == NULL;
+    int narrow = is_narrow(in), wide = is_wide(in) && in->x_heads == heads;
     Mask mask = make_mask(in->seed, in->threshold);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
@@ -146,7 +146,7 @@ EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *g
         ix end = row_start(in->back_rowptr, in->sources, chunk + 1, chunks), last = in->back_rowptr[end];
         double *by_self = d_self != NULL ? partial + chunk * heads : NULL;
         if (by_self != NULL) for (ix h = 0; h < heads; h++) by_self[h] = 0;
-        if (!narrow && !walk) by_source_rows(in, mask, begin, end, last, grad, set, d_x, d_alpha, by_self);
+        if (!narrow && !wide) by_source_rows(in, mask, begin, end, last, grad, set, d_x, d_alpha, by_self);
         else
             for (ix j = begin, after; j < end; j = after) {
                 after = rows_together(in->back_rowptr, j, end, LONG_RUN);
@@ -155,7 +155,9 @@ EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *g
                 else if (narrow)
                     FOR_NARROW_SHAPES(in, narrow_rows_backward(in, mask, scale, j, after, last, grad, set, d_x, d_alpha, by_self,
                                                                HEADS, CHANNELS, MERGED))
-                else FOR_WALK_WIDTHS(in, walk_rows_backward(in, mask, scale, j, after, last, grad, set, d_x, VECTORS))
+                else
+                    FOR_WIDE_SHAPES(in, wide_rows_backward(in, mask, scale, j, after, last, grad, set, d_x, d_alpha, by_self,
+                                                           HEADS, VECTORS))
             }
     }
     if (d_self != NULL) fold(partial, chunks, heads, d_self);

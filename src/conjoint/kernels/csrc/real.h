@@ -196,9 +196,9 @@ ALWAYS_INLINE lanes only(lanes v, lane_bits keep, ix count) {
     return count == LANES ? v : (lanes)((lane_bits)v & keep);
 }
 
-ALWAYS_INLINE real dot(const real *restrict a, const real *restrict b, ix count) {
+/* The products of a and b over all whole vectors, of which sum_lanes makes <a, b>. */
+ALWAYS_INLINE lanes dot_vectors(const real *restrict a, const real *restrict b, ix count) {
     lanes even = {0}, odd = {0};
-    real rest = 0;
     ix c = 0;
     /* Two sums side by side hide the latency of a multiply-add. */
     for (; c + 2 * LANES <= count; c += 2 * LANES) {
@@ -206,8 +206,13 @@ ALWAYS_INLINE real dot(const real *restrict a, const real *restrict b, ix count)
         odd += *lanes_at(a + c + LANES) * *lanes_at(b + c + LANES);
     }
     for (; c + LANES <= count; c += LANES) even += *lanes_at(a + c) * *lanes_at(b + c);
-    for (; c < count; c++) rest += a[c] * b[c];
-    return count < LANES ? rest : sum_lanes(even + odd) + rest;
+    return even + odd;
+}
+
+ALWAYS_INLINE real dot(const real *restrict a, const real *restrict b, ix count) {
+    real rest = 0;
+    for (ix c = count / LANES * LANES; c < count; c++) rest += a[c] * b[c];
+    return count < LANES ? rest : sum_lanes(dot_vectors(a, b, count)) + rest;
 }
 
 /* <g, x>, and sum += weight g, in one reading of g. */

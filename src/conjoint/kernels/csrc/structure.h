@@ -120,25 +120,31 @@ EXPORT void NAME(dot_total)(const real *a, const real *b, ix count, double *part
     fold(partial, chunks, 1, total);
 }
 
+ALWAYS_INLINE void sum_entries_rows(const ix *rowptr, const ix *perm, ix begin, ix end, int far, ix width,
+                                    const real *value, real *out) {
+    double total[spill_width(width)];
+    ix last = rowptr[end];
+    for (ix i = begin; i < end; i++) {
+        real *to = out + i * width;
+        Spill spill = start_spill(total, width, rowptr[i + 1] - rowptr[i]);
+        clear(to, width);
+        for (ix k = rowptr[i]; k < rowptr[i + 1]; k++) {
+            if (far && k + FAR_AHEAD < last) fetch(value + perm[k + FAR_AHEAD] * width, width);
+            add_scaled(to, 1, value + (perm != NULL ? perm[k] : k) * width, width);
+            after_term(&spill, to);
+        }
+        end_spill(&spill, to);
+    }
+}
+
 /* out_i = sum over k in row i of value[perm[k], :] ([entries, width]); without a perm the row's own entries. */
 EXPORT void NAME(sum_entries)(const ix *rowptr, const ix *perm, ix rows, ix width, const real *value, real *out,
                               int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * width);
+    int far = perm != NULL && lies_far(rowptr[rows] * width);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
-        double total[spill_width(width)];
-        ix end = row_start(rowptr, rows, chunk + 1, chunks), last = rowptr[end];
-        int far = perm != NULL && lies_far(rowptr[rows] * width);
-        for (ix i = row_start(rowptr, rows, chunk, chunks); i < end; i++) {
-            real *to = out + i * width;
-            Spill spill = start_spill(total, width, rowptr[i + 1] - rowptr[i]);
-            clear(to, width);
-            for (ix k = rowptr[i]; k < rowptr[i + 1]; k++) {
-                if (far && k + FAR_AHEAD < last) fetch(value + perm[k + FAR_AHEAD] * width, width);
-                add_scaled(to, 1, value + (perm != NULL ? perm[k] : k) * width, width);
-                after_term(&spill, to);
-            }
-            end_spill(&spill, to);
-        }
+        ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
+        FOR_USUAL_HEADS(width, sum_entries_rows(rowptr, perm, begin, end, far, HEADS, value, out))
     }
 }

@@ -11,6 +11,7 @@ from torch.autograd.function import Function
 from ...graph.adjacency import Adjacency, Transposed
 from ...kernels.gradient import once_differentiable
 from ...kernels.library import MAX_HEADS, Values, partial_sums, run
+from ...kernels.memory import contiguous as kept_contiguous
 from ...kernels.memory import empty
 from .activation import Mask, mask_of
 from .aggregation import aggregate, sum_neighbours, sum_neighbours_backward
@@ -126,9 +127,13 @@ def attend(
     dropout: float = 0.0,
     seed: Tensor | None = None,
     merge: bool = False,  # the mean of the heads
+    bias: Tensor | None = None,  # [heads * channels], or [channels] of merged heads
 ) -> Tensor:
-    """A layer after its projection: Eq. 4, 7 or 8, 9, where sources and targets are one kind of node."""
-    parts = (h, att_src, att_dst, edge_logit, structure, mix_logit, eps_logit)
+    """A layer after its projection: Eq. 4, 7 or 8, 9, where sources and targets are one kind of node.
+
+    -> [num_dst, heads, channels], or [num_dst, 1, channels] of merged heads
+    """
+    parts = (h, att_src, att_dst, edge_logit, structure, mix_logit, eps_logit, bias)
     if serves(adj, *parts) and h.size(1) <= MAX_HEADS:
         mask, slope = mask_of(dropout, seed), float(negative_slope)
         return _Attend.apply(adj, slope, mask, merge, *contiguous(*parts))
@@ -139,7 +144,8 @@ def attend(
     inputs = (a_src, a_dst[: adj.num_dst], edge_logit, structure, mix)
     alpha, _ = attention(adj, *inputs, negative_slope)
     out = aggregate(adj, alpha, h, self_weight, dropout, seed)  # [num_dst, heads, channels]
-    return out.mean(dim=1, keepdim=True) if merge else out
+    out = out.mean(dim=1, keepdim=True) if merge else out
+    return out if bias is None else out + bias.view(out.shape[1:])
 
 
 class _Attend(Function):
@@ -148,7 +154,7 @@ class _Attend(Function):
 
     @staticmethod
     def forward(ctx: Any, adj: Adjacency, slope: float, mask: Mask, merge: bool, *tensors: Any) -> Tensor:
-        h, att_src, att_dst, edge_logit, structure, mix_logit, eps_logit = tensors
+        h, att_src, att_dst, edge_logit, structure, mix_logit, eps_logit, bias = tensors
         groups = next((logit.size(0) for logit in (mix_logit, eps_logit) if logit is not None), 0)
         mix = None if mix_logit is None else h.new_empty(h.size(1), 2)
         self_weight = None if eps_logit is None else h.new_empty(h.size(1))
@@ -160,7 +166,8 @@ class _Attend(Function):
         alpha = feature if alpha is None else alpha
         ctx.settings = (adj, slope, mask, merge, groups)
         ctx.save_for_backward(h, att_src, att_dst, self_weight, feature, alpha, *parts)
-        return sum_neighbours(adj, (alpha, h, self_weight), mask, merge)
+        out = sum_neighbours(adj, (alpha, h, self_weight), mask, merge)
+        return out if bias is None else out.add_(bias.view(out.shape[1:]))
 
     @staticmethod
     @once_differentiable
@@ -168,7 +175,9 @@ class _Attend(Function):
         h, att_src, att_dst, self_weight, feature, alpha, *parts = ctx.saved_tensors
         adj, slope, mask, merge, groups = ctx.settings
         back, needs, summed = adj.transposed, ctx.needs_input_grad[4:], (alpha, h, self_weight)
-        d_alpha, d_h, d_self = sum_neighbours_backward(adj, back, summed, mask, grad.contiguous(), merge)
+        grad = kept_contiguous(grad)
+        d_bias = grad.flatten(1).sum(dim=0) if needs[7] else None
+        d_alpha, d_h, d_self = sum_neighbours_backward(adj, back, summed, mask, grad, merge)
         wanted, found = (True, True, *needs[3:6]), (adj, parts, slope, feature)
         d_logit, d_dst, d_structure, d_mix = weigh_entries_backward(*found, (d_alpha, None), wanted)
         d_dots = (sum_entries(back, d_logit), d_dst)
@@ -179,4 +188,5 @@ class _Attend(Function):
             run("shares_backward", h.dtype, reads, (d_mix_logit, d_eps_logit))
         d_att = dot_heads_backward(h, (att_src, att_dst), adj.num_dst, d_dots, d_h, add=True)
         d_edge = d_logit if needs[3] else None
-        return *(None,) * 4, d_h, d_att[0], d_att[1], d_edge, d_structure, d_mix_logit, d_eps_logit
+        d_logits = (d_edge, d_structure, d_mix_logit, d_eps_logit)
+        return *(None,) * 4, d_h, d_att[0], d_att[1], *d_logits, d_bias
