@@ -5,7 +5,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from conjoint import CATConv, EdgeScores
+from conjoint import CATConv, EdgeScores, MatrixFactorization, SelfExpression
+from conjoint.graph.adjacency import adjacency
+from conjoint.nn.interventions.factors import LowRank
 from research.theory import (
     Layer,
     Neighbourhood,
@@ -114,3 +116,32 @@ def test_an_undirected_star_with_added_loops_and_edge_scores_shows_the_same() ->
             outputs.append(layer(x, torch.cat([leaves, leaves.flip(0)], dim=1))[0])
         np.testing.assert_allclose(outputs[-1].numpy(), twin(hood), rtol=0.0, atol=SAME)
     assert torch.dist(outputs[0], outputs[1]) < SAME
+
+
+@pytest.mark.parametrize("kind", [MatrixFactorization, SelfExpression])
+def test_factors_can_have_the_scores_that_collide(kind: type[LowRank]) -> None:
+    """The counterexample to Corollary 1 needs no scores from outside: V V^T of rank 1 can have them.
+
+    {a, b, b} with C = (1 + log 2, 1, 1), {a, a, b} with C = (1, 1, 1 + log 2): each centre's loop is first.
+    """
+    rng, more = np.random.default_rng(7), 1.0 + np.log(2.0)
+    features = torch.tensor([0, 1, 1, 0, 0, 1])
+    edges = torch.tensor([[0, 1, 2, 3, 4, 5], [0, 0, 0, 3, 3, 3]])
+    factors = np.array([np.sqrt(more), 1.0 / np.sqrt(more), 1.0 / np.sqrt(more), 1.0, 1.0, more])
+    scores = kind(6, 1).double()
+    scores.factors.data = torch.from_numpy(factors).unsqueeze(1)
+    wanted = torch.tensor([more, 1.0, 1.0, 1.0, 1.0, more], dtype=torch.float64)
+    torch.testing.assert_close(scores(adjacency(edges, 6, self_loops=False)), wanted)
+    options = {"add_self_loops": False, "bias": False}
+    for strategy, apart in (("explicit", False), ("implicit", True)):
+        layer = CATConv(2, 3, strategy=strategy, intervention=scores, **options).double()
+        for name in ("lin.weight", "att_src", "att_dst", "eps_logit"):
+            value = layer.get_parameter(name)
+            value.data = torch.from_numpy(rng.normal(size=value.shape))
+        with torch.no_grad():
+            out = layer(torch.eye(2, dtype=torch.float64)[features], edges)
+        assert (
+            float((out[0] - out[3]).norm()) > DIFFERENT
+            if apart
+            else torch.allclose(out[0], out[3], atol=SAME)
+        )
