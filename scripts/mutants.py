@@ -57,7 +57,7 @@ WARM = (
     "hypothesis",
     "pytest",
 )
-BUDGET = 30.0  # seconds that the tests of one mutant may take by the map; the slowest are left out
+BUDGET = 15.0  # seconds that the tests of one mutant may take by the map; the slowest are left out
 # Libraries that are imported already cannot be rewritten, and need not be.
 PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 OUTSIDE = "<module>"
@@ -327,10 +327,13 @@ def drawn(number: int, seed: int) -> list[Mutant]:
 
 
 def try_mutants(sample: list[Mutant], seed: int, again: bool) -> None:
-    """Append one row for every mutant that has none yet, or that survived and is to be tried again."""
-    reach = json.loads(REACH.read_text())
+    """Append one row for every mutant that has none yet; `again`: also for survivors that have no reason."""
+    reach, reasons = json.loads(REACH.read_text()), read_reasons()
     done = {row["key"]: row for row in read_rows()}
-    reasons = read_reasons()
+    todo = [(mutant, seed) for mutant in sample if mutant.key not in done]
+    if again:
+        left = {key: row for key, row in done.items() if alive(row) and key not in reasons}
+        todo += [(mutant, left.pop(mutant.key)["seed"]) for mutant in all_mutants() if mutant.key in left]
     with tempfile.TemporaryDirectory() as folder:
         workshop = Workshop(Path(folder))
         quickest = sorted(reach, key=lambda name: reach[name]["seconds"])[:200]
@@ -338,16 +341,13 @@ def try_mutants(sample: list[Mutant], seed: int, again: bool) -> None:
             raise SystemExit(
                 "the tests fail on the package as it is; mend that, or make the map anew: --reach"
             )
-        for mutant in sample:
-            old = done.get(mutant.key)
-            if old is not None and not (again and alive(old) and mutant.key not in reasons):
-                continue
+        for mutant, drawn_by in todo:
             tests = tests_for(mutant, reach)
             limit = 60 + 5 * sum(reach[name]["seconds"] for name in tests)
             began = time.monotonic()
             outcome = workshop.outcome(mutant, tests, limit) if tests else "no test"
             row = {"key": mutant.key, **asdict(mutant), "outcome": outcome, "tests": len(tests)}
-            row |= {"seed": seed, "seconds": round(time.monotonic() - began, 1)}
+            row |= {"seed": drawn_by, "seconds": round(time.monotonic() - began, 1)}
             ROWS.parent.mkdir(parents=True, exist_ok=True)
             with open(ROWS, "a") as file:
                 file.write(json.dumps(row) + "\n")
@@ -417,8 +417,7 @@ def main() -> int:
     if options.reach is not None or (work and not REACH.exists()):
         make_reach(options.reach or [])
     if work:
-        number = options.sample or sum(row["seed"] == options.seed for row in read_rows())
-        try_mutants(drawn(number, options.seed), options.seed, options.again)
+        try_mutants(drawn(options.sample, options.seed), options.seed, options.again)
     return summary() if options.summary or not (options.reach is not None or work) else 0
 
 

@@ -86,7 +86,9 @@ def test_advice_follows_the_evidence(found: Diagnosis) -> None:
 
 
 def test_the_shortlist_has_the_controls_and_the_best(found: Diagnosis) -> None:
-    names = shortlist(found, most=2)
+    names = shortlist(found)
+    low = [e.auc.low for e in found.evidence if e.auc is not None]
+    assert low == sorted(low, reverse=True) and low[0] > low[-1]
     others = [e.name for e in found.evidence if e.name not in ALWAYS]
     assert names == [*ALWAYS, *others[:2]] and len(names) == len(set(names))
 

@@ -184,3 +184,27 @@ def test_verbs_work_on_a_run_folder(tmp_path: Path, capsys: pytest.CaptureFixtur
     learned = learn(str(edges), str(nodes), label="kind", trials=6, train={"epochs": 12})
     kept = (run / "predictions.csv").read_text().splitlines()
     assert [line.split(",")[3] for line in kept[1:]] == learned.predictions["predicted"].tolist()
+
+
+def test_ten_labels_are_the_fewest_that_are_held_out_from_each_other() -> None:
+    assert [portfolio.too_few(np.arange(count) % 2) for count in (9, 10, 11)] == [True, False, False]
+
+
+def test_with_few_validation_nodes_networks_are_trained_three_times() -> None:
+    graph, order = made_graph()[0], torch.arange(400)
+    splits = [Split(order[:60], order[60 : 60 + count], "given", 0) for count in (299, 300)]
+    assert [len(fold_splits(graph, split, 0)) for split in splits] == [3, 1]
+
+
+@pytest.mark.parametrize("most", [2, 3, 12])
+def test_no_more_trainings_than_were_allowed(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """12: three first ones and the other nine folds of one member."""
+    graph, done, attempt = made_graph()[0], list[str](), portfolio.Search.attempt
+
+    def counted(search: portfolio.Search, member: Member, fold: int) -> None:
+        done.append(member.name)
+        attempt(search, member, fold)
+
+    monkeypatch.setattr(portfolio.Search, "attempt", counted)
+    learnt(graph, every_label(graph.y.numpy(), 0), budget=Budget(trials=most))
+    assert len(done) == most

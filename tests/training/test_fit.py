@@ -12,6 +12,7 @@ from conjoint.errors import Diverged, InputError
 from conjoint.training import Batch, TrainConfig, evaluate, fit
 from conjoint.training.loss import objective
 from conjoint.training.predictions import result_row
+from conjoint.training.seeding import own_randomness, seed_torch
 from conjoint.training.steps import part_of, whole_graph
 from small_training import WholeModel, build_seeded, same_weights, small_data, small_model, small_split
 
@@ -195,3 +196,22 @@ def test_all_nodes_are_those_with_a_label_the_first_class_included() -> None:
     right = np.where(y == 0, 0, (y + 1) % (y.max() + 1))  # right for the first class alone
     row = result_row(fitted, right, data, split)
     assert row["all_accuracy"] == pytest.approx((y == 0).sum() / (y >= 0).sum())
+
+
+def test_each_epoch_draws_from_the_seed_and_its_own_number() -> None:
+    drawn: list[float] = []
+
+    class Drawing(WholeModel):
+        def forward(self, x: Tensor, graph: Any) -> Tensor:
+            if self.training:
+                drawn.append(float(torch.rand(1)))
+            return super().forward(x, graph)
+
+    model = build_seeded(lambda: Drawing(12, 5, 3, 60), 0)
+    fit(model, small_data(), small_split(), replace(QUICK, epochs=3, seed=7))
+    wanted = []
+    with own_randomness():
+        for epoch in (1, 2, 3):
+            seed_torch(7, epoch)
+            wanted.append(float(torch.rand(1)))
+    assert drawn == wanted

@@ -19,12 +19,13 @@ from conjoint.graph.graph import Graph, as_graph
 from conjoint.nn.zoo import build, settings_of
 from conjoint.selection import learner
 from conjoint.selection.setting import make_setting
-from conjoint.training import Consistency
+from conjoint.training import BatchConfig, Consistency
 from conjoint.training.memory import (
     WITH_KERNELS,
     Network,
     Sizes,
     available_memory,
+    batch_memory,
     choose_way,
     describe,
     field_size,
@@ -184,3 +185,17 @@ def test_the_field_is_counted_as_it_would_be_made() -> None:
 
 def test_there_is_some_memory() -> None:
     assert 2**20 < available_memory() < 2**60
+
+
+def test_a_folder_is_counted_with_what_reading_it_takes() -> None:
+    stored, nodes = as_graph(graph_and_split()[0]), np.arange(150)
+    folder = replace(stored, folder=Path("somewhere"))
+    taken = [choose_way("gcn", {}, one, nodes, nodes, available=GIB).needed for one in (stored, folder)]
+    assert taken[1] - taken[0] == 4 * stored.num_nodes * stored.num_features + 16 * stored.num_edges
+
+
+def test_batches_keep_33_bytes_of_every_node() -> None:
+    """8 each for row pointer, label, local number and order, 1 for the mask; the batch itself is the same."""
+    network, config = Network([64, 7], [8, 1]), BatchConfig(kind="clusters", size=1000)
+    one, two = (batch_memory(config, Sizes(n, 10 * n, 16 * n), network) for n in (100_000, 200_000))
+    assert two - one == 33 * 100_000
