@@ -116,7 +116,10 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield "constant", ast.Constant(value - 1 if value - 1 != value else value / 2)
         case ast.Call(args=[first, second, *rest]) if not any(isinstance(a, ast.Starred) for a in other.args):
             other.args = [second, first, *rest]
-            if ast.unparse(other) != ast.unparse(node):
+            same_in_any_order = ast.unparse(other.func) in ("max", "min") or ast.unparse(
+                other
+            ) == ast.unparse(node)
+            if not same_in_any_order:
                 yield "arguments", other
         case ast.IfExp():
             other.body, other.orelse = other.orelse, other.body
