@@ -208,3 +208,10 @@ def test_no_more_trainings_than_were_allowed(most: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(portfolio.Search, "attempt", counted)
     learnt(graph, every_label(graph.y.numpy(), 0), budget=Budget(trials=most))
     assert len(done) == most
+
+
+@pytest.mark.parametrize(("labels", "folds"), [(1000, 10), (1001, 5), (5000, 5), (5001, 3)])
+def test_the_number_of_folds_follows_the_number_of_labels(labels: int, folds: int) -> None:
+    row = np.arange(labels - 1)
+    graph = build_graph(row, row + 1, labels=np.arange(labels) % 2, name="a path", x=np.ones((labels, 1)))
+    assert len(fold_splits(graph, every_label(graph.y.numpy(), 0), 0)) == folds

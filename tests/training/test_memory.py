@@ -29,6 +29,7 @@ from conjoint.training.memory import (
     choose_way,
     describe,
     field_size,
+    readable,
     training_memory,
 )
 from scale_runs import graph_and_split
@@ -199,3 +200,20 @@ def test_batches_keep_33_bytes_of_every_node() -> None:
     network, config = Network([64, 7], [8, 1]), BatchConfig(kind="clusters", size=1000)
     one, two = (batch_memory(config, Sizes(n, 10 * n, 16 * n), network) for n in (100_000, 200_000))
     assert two - one == 33 * 100_000
+
+
+def test_sizes_are_told_in_units_that_fit() -> None:
+    assert [readable(n) for n in (3 * 2**20, 2**30 - 2**20, 2**30, 5 * 2**29)] == [
+        "3 MiB",
+        "1023 MiB",
+        "1.0 GiB",
+        "2.5 GiB",
+    ]
+
+
+def test_the_field_of_a_mapped_graph_has_the_loops_that_its_rows_leave_out() -> None:
+    data, split = graph_and_split()
+    graph, targets = as_graph(data), split.train[:5].numpy()
+    bare = adjacency(data.edge_index, graph.num_nodes, self_loops=False)
+    mapped = replace(graph, edges=(bare.rowptr.numpy(), bare.col.numpy()))
+    assert field_size(mapped, targets, 2) == field_size(graph, targets, 2)
