@@ -16,7 +16,7 @@ from conjoint.graph.graph import Graph, build_graph
 from conjoint.graph.splits import Split, every_label
 from conjoint.nn.ensemble import Ensemble
 from conjoint.selection import portfolio
-from conjoint.selection.members import MEMBERS, Budget, Member, with_settings
+from conjoint.selection.members import MEMBERS, Budget, Facts, Member, with_settings
 from conjoint.selection.portfolio import fold_splits, learn_ensemble, read_portfolio
 
 QUICK = with_settings(MEMBERS, {"hidden": 8, "num_layers": 2}, {"epochs": 12})
@@ -215,3 +215,12 @@ def test_the_number_of_folds_follows_the_number_of_labels(labels: int, folds: in
     row = np.arange(labels - 1)
     graph = build_graph(row, row + 1, labels=np.arange(labels) % 2, name="a path", x=np.ones((labels, 1)))
     assert len(fold_splits(graph, every_label(graph.y.numpy(), 0), 0)) == folds
+
+
+def test_a_training_is_never_thought_to_cost_nothing() -> None:
+    small = Facts(nodes=20, entries=60, features=3, feature_entries=60, classes=2, labels=10)
+    large = Facts(
+        nodes=20_000, entries=600_000, features=300, feature_entries=6_000_000, classes=2, labels=9000
+    )
+    for member in MEMBERS:
+        assert 0.0 < member.seconds(small) < member.seconds(large)
