@@ -57,7 +57,7 @@ WARM = (
     "hypothesis",
     "pytest",
 )
-BUDGET = 15.0  # seconds that the tests of one mutant may take by the map; the slowest are left out
+BUDGET = 30.0  # seconds that the tests of one mutant may take by the map; the slowest are left out
 # Libraries that are imported already cannot be rewritten, and need not be.
 PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 OUTSIDE = "<module>"
