@@ -48,7 +48,12 @@ def by_fit(data: Graph, folder: Path) -> Any:
 
 
 def by_learn(data: Graph, folder: Path) -> Any:
-    ways = [{"trials": 4}, {"model": "cat-e-sc"}, {"model": "spread-trust"}, {"intervention": "auto"}]
+    ways: list[dict[str, Any]] = [
+        {"trials": 4},
+        {"model": "cat-e-sc"},
+        {"model": "spread-trust"},
+        {"intervention": "auto"},
+    ]
     found = [learn(data, split=small_split(), seed=1, train=TOLD, **way) for way in ways]
     seeing = learn(data, split=small_split(), trials=3, train={**TOLD, "rule": "release", "see_test": True})
     return [one.best.probabilities.tolist() for one in (*found, seeing)]
