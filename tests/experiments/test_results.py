@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,19 @@ def test_parameter_counts_are_those_of_table_5(rows: list[dict[str, Any]]) -> No
     for (model, dataset), count in counts.items():
         paper = published("table5", model, dataset)
         assert paper is not None and count == paper[0], (model, dataset)
+
+
+def test_rows_of_a_modified_tree_are_named(rows: list[dict[str, Any]]) -> None:
+    """Their commit ends in a plus. What the findings say of them is counted again."""
+    made = Counter(row["made_with"]["commit"] for row in rows if row["made_with"]["commit"].endswith("+"))
+    text = re.sub(r"\s+", " ", (DOCS / "findings.md").read_text(encoding="utf-8"))
+    assert f"**{made.total()} rows were made from a modified tree**" in text
+    for commit, count in made.most_common(4):
+        assert f"`{commit}` {count}" in text
+    assert f"others {sum(sorted(made.values())[:-4])})" in text
+    keys = {row["key"] for row in rows if row["made_with"]["commit"] in made}
+    tables = {name: keys & {spec.key for spec in experiment(name).specs} for name in experiment_names()}
+    assert f"{len(tables['recipe'])} of them are in table `recipe`" in text
+    for name in ("recipe-splits", "recipe-noise", "table5"):
+        assert f"{len(tables[name])} in `{name}`" in text
+    assert f"{len(keys - set().union(*tables.values()))} are in no table" in text

@@ -1,6 +1,9 @@
 """Interventions that the graph decides: dense definitions, parts of a graph, what is kept and what is not."""
 
 import copy
+import inspect
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from conjoint.graph.adjacency import Adjacency
 from conjoint.graph.field import receptive_field
 from conjoint.graph.proximity import spectral_vectors
 from conjoint.graph.sparse import to_csr
+from conjoint.nn import interventions
 from conjoint.nn.interventions import Computed, Several, SmoothedSimilarity, SpectralSimilarity, TrustedEdges
 from graphs import random_features, random_graph
 
@@ -255,3 +259,14 @@ def test_bad_arguments_are_named() -> None:
     seen.observe(adjacency(EDGES[:, :4], N))
     with pytest.raises(InputError, match="not in the whole graph"):
         seen(field.layers[0], None, field.n_id)
+
+
+def test_defaults_are_those_of_the_documented_table() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "interventions.md").read_text(encoding="utf-8")
+    told = re.findall(r"`(\w+)\(([^`]*=[^`]*)\)`", page.split("A name goes with")[0])
+    assert len(told) >= 4
+    for name, settings in told:
+        made = inspect.signature(getattr(interventions, name)).parameters
+        for setting in settings.split(", "):
+            key, value = setting.split("=")
+            assert repr(made[key].default) == value, (name, setting)

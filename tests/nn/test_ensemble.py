@@ -59,3 +59,12 @@ def test_it_is_the_weighted_mean_at_a_temperature() -> None:
 def test_what_a_file_may_say_is_checked(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"ensemble|members"):
         zoo.build(zoo.ENSEMBLE, **SIZES, **settings)
+
+
+def test_a_member_counts_in_the_embedding_by_the_weight_of_all_its_trainings() -> None:
+    infos = [MemberInfo("a", 0.6, False), MemberInfo("b", 0.1, False), MemberInfo("b", 0.3, False)]
+    made = Ensemble([zoo.build("gat", **SIZES, seed=k) for k in range(3)], infos, 1.0).eval()
+    squares = made.embed(GRAPH.x, GRAPH.adjacency).square()
+    width = squares.size(1) // 2
+    torch.testing.assert_close(squares[:, :width].sum(1), torch.full((NODES,), 0.6))
+    torch.testing.assert_close(squares[:, width:].sum(1), torch.full((NODES,), 0.4))

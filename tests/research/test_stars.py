@@ -1,11 +1,15 @@
 """The theorems on the real layer: each neighbourhood becomes a star, and CATConv reads its centre."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from conjoint import CATConv, EdgeScores
+from conjoint import CATConv, EdgeScores, MatrixFactorization, SelfExpression
+from conjoint.graph.adjacency import adjacency
+from conjoint.nn.interventions.factors import LowRank
 from research.theory import (
     Layer,
     Neighbourhood,
@@ -20,6 +24,7 @@ from research.theory import (
 from research.theory.neighbourhoods import STRATEGIES, Floats, Strategy
 
 FEATURES, CASES = 5, 30
+WITH_STRUCTURE: tuple[Literal["explicit"], Literal["implicit"]] = ("explicit", "implicit")
 SAME, DIFFERENT = 1e-12, 1e-7
 with_every_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
 # Narrow layers multiply by W first, wide ones sum first: two ways through CATConv.
@@ -114,3 +119,31 @@ def test_an_undirected_star_with_added_loops_and_edge_scores_shows_the_same() ->
             outputs.append(layer(x, torch.cat([leaves, leaves.flip(0)], dim=1))[0])
         np.testing.assert_allclose(outputs[-1].numpy(), twin(hood), rtol=0.0, atol=SAME)
     assert torch.dist(outputs[0], outputs[1]) < SAME
+
+
+@pytest.mark.parametrize("kind", [MatrixFactorization, SelfExpression])
+def test_factors_can_have_the_scores_that_collide(kind: type[LowRank]) -> None:
+    """The counterexample to Corollary 1 needs no scores from outside: V V^T of rank 1 can have them.
+
+    {a, b, b} with C = (1 + log 2, 1, 1), {a, a, b} with C = (1, 1, 1 + log 2): each centre's loop is first.
+    """
+    rng, more = np.random.default_rng(7), 1.0 + np.log(2.0)
+    features = torch.tensor([0, 1, 1, 0, 0, 1])
+    edges = torch.tensor([[0, 1, 2, 3, 4, 5], [0, 0, 0, 3, 3, 3]])
+    factors = np.array([np.sqrt(more), 1.0 / np.sqrt(more), 1.0 / np.sqrt(more), 1.0, 1.0, more])
+    scores = kind(6, 1).double()
+    scores.factors.data = torch.from_numpy(factors).unsqueeze(1)
+    wanted = torch.tensor([more, 1.0, 1.0, 1.0, 1.0, more], dtype=torch.float64)
+    torch.testing.assert_close(scores(adjacency(edges, 6, self_loops=False)), wanted)
+    gaps = []
+    for strategy in WITH_STRUCTURE:
+        layer = CATConv(
+            2, 3, strategy=strategy, intervention=scores, add_self_loops=False, bias=False
+        ).double()
+        for name in ("lin.weight", "att_src", "att_dst", "eps_logit"):
+            value = layer.get_parameter(name)
+            value.data = torch.from_numpy(rng.normal(size=value.shape))
+        with torch.no_grad():
+            out = layer(torch.eye(2, dtype=torch.float64)[features], edges)
+        gaps.append(float((out[0] - out[3]).norm()))
+    assert gaps[0] < SAME and gaps[1] > DIFFERENT

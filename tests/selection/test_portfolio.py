@@ -16,7 +16,7 @@ from conjoint.graph.graph import Graph, build_graph
 from conjoint.graph.splits import Split, every_label
 from conjoint.nn.ensemble import Ensemble
 from conjoint.selection import portfolio
-from conjoint.selection.members import MEMBERS, Budget, Member, with_settings
+from conjoint.selection.members import MEMBERS, Budget, Facts, Member, with_settings
 from conjoint.selection.portfolio import fold_splits, learn_ensemble, read_portfolio
 
 QUICK = with_settings(MEMBERS, {"hidden": 8, "num_layers": 2}, {"epochs": 12})
@@ -184,3 +184,48 @@ def test_verbs_work_on_a_run_folder(tmp_path: Path, capsys: pytest.CaptureFixtur
     learned = learn(str(edges), str(nodes), label="kind", trials=6, train={"epochs": 12})
     kept = (run / "predictions.csv").read_text().splitlines()
     assert [line.split(",")[3] for line in kept[1:]] == learned.predictions["predicted"].to_list()
+
+
+def test_ten_labels_are_the_fewest_that_are_held_out_from_each_other() -> None:
+    assert [portfolio.too_few(np.arange(count) % 2) for count in (9, 10, 11)] == [True, False, False]
+
+
+def test_with_few_validation_nodes_training_nodes_judge_too() -> None:
+    graph, order = made_graph()[0], torch.arange(400)
+    splits = [Split(order[:60], order[60 : 60 + count], "given", 0) for count in (299, 300)]
+    crossed, whole = (fold_splits(graph, split, 0) for split in splits)
+    assert [one.val.numel() for one in crossed] == [299 + 6] * 10 and whole == [splits[1]]
+    judged = torch.cat([one.val for one in crossed]).unique()
+    assert torch.equal(judged, order[:359])
+    for one in crossed:
+        assert torch.equal(torch.cat([one.train, one.val]).sort().values, order[:359])
+
+
+@pytest.mark.parametrize("most", [2, 3, 12])
+def test_no_more_trainings_than_were_allowed(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """12: three first ones and the other nine folds of one member."""
+    graph, done, attempt = made_graph()[0], list[str](), portfolio.Search.attempt
+
+    def counted(search: portfolio.Search, member: Member, fold: int) -> None:
+        done.append(member.name)
+        attempt(search, member, fold)
+
+    monkeypatch.setattr(portfolio.Search, "attempt", counted)
+    learnt(graph, every_label(graph.y.numpy(), 0), budget=Budget(trials=most))
+    assert len(done) == most
+
+
+@pytest.mark.parametrize(("labels", "folds"), [(1000, 10), (1001, 5), (5000, 5), (5001, 3)])
+def test_the_number_of_folds_follows_the_number_of_labels(labels: int, folds: int) -> None:
+    row = np.arange(labels - 1)
+    graph = build_graph(row, row + 1, labels=np.arange(labels) % 2, name="a path", x=np.ones((labels, 1)))
+    assert len(fold_splits(graph, every_label(graph.y.numpy(), 0), 0)) == folds
+
+
+def test_a_training_is_never_thought_to_cost_nothing() -> None:
+    small = Facts(nodes=20, entries=60, features=3, feature_entries=60, classes=2, labels=10)
+    large = Facts(
+        nodes=20_000, entries=600_000, features=300, feature_entries=6_000_000, classes=2, labels=9000
+    )
+    for member in MEMBERS:
+        assert 0.0 < member.seconds(small) < member.seconds(large)

@@ -12,6 +12,7 @@ from conjoint.errors import Diverged, InputError
 from conjoint.training import Batch, TrainConfig, evaluate, fit
 from conjoint.training.loss import objective
 from conjoint.training.predictions import result_row
+from conjoint.training.seeding import own_randomness, seed_torch
 from conjoint.training.steps import part_of, whole_graph
 from small_training import WholeModel, build_seeded, same_weights, small_data, small_model, small_split
 
@@ -207,3 +208,22 @@ def test_a_callback_that_returns_true_ends_training(every: int, last: int) -> No
     assert fitted.history == whole.history[:last] and whole.stopped == "epochs"
     losses = {row["epoch"]: row["val_loss"] for row in fitted.history if "val_loss" in row}
     assert fitted.best_epoch == min(losses, key=lambda epoch: losses[epoch])
+
+
+def test_each_epoch_draws_from_the_seed_and_its_own_number() -> None:
+    drawn: list[float] = []
+
+    class Drawing(WholeModel):
+        def forward(self, x: Tensor, graph: Any) -> Tensor:
+            if self.training:
+                drawn.append(float(torch.rand(1)))
+            return super().forward(x, graph)
+
+    model = build_seeded(lambda: Drawing(12, 5, 3, 60), 0)
+    fit(model, small_data(), small_split(), replace(QUICK, epochs=3, seed=7))
+    wanted = []
+    with own_randomness():
+        for epoch in (1, 2, 3):
+            seed_torch(7, epoch)
+            wanted.append(float(torch.rand(1)))
+    assert drawn == wanted

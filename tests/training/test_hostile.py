@@ -5,6 +5,7 @@ import pickle
 import shutil
 import struct
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,20 @@ def _checkpoint(seen: Seen | None = None, epoch: Any = 3, best: bool = False) ->
     return b"".join(encode_checkpoint(model, optimizer, progress))
 
 
+def _without_a_moment() -> bytes:
+    """All weights, and of one of them what the optimiser remembers, but for a part."""
+    tensors = {f"model/{name}": value for name, value in small_model().state_dict().items()}
+    tensors |= {"adam/rows/step": torch.tensor(3.0), "adam/rows/exp_avg": torch.zeros(60, 2)}
+    note = json.dumps({"epoch": 3, "seen": asdict(Seen())})
+    return b"".join(encode(tensors, note))
+
+
+def test_the_values_of_a_file_start_where_the_format_wants_them() -> None:
+    for length in range(9):
+        content = b"".join(encode({"x" * (length + 1): torch.ones(2)}))
+        assert int.from_bytes(content[:8], "little") % 8 == 0
+
+
 def test_a_sound_checkpoint_is_taken(copy: Path) -> None:
     _resume_with(copy, _checkpoint())
 
@@ -283,6 +298,7 @@ def test_a_sound_checkpoint_is_taken(copy: Path) -> None:
         ),
         (lambda: b"".join(encode({"model/rows": torch.zeros(60, 2)})), "'model/first.bias' is missing"),
         (lambda: b"", "damaged or not safetensors"),
+        (lambda: _without_a_moment(), "optimiser's or the best weights are missing"),
     ],
 )
 def test_a_checkpoint_is_checked_as_a_whole(copy: Path, checkpoint: Callable[[], bytes], says: str) -> None:

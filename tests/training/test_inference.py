@@ -57,3 +57,10 @@ def test_other_models_are_refused_in_one_line() -> None:
     data, _ = graph_and_split()
     with pytest.raises(InputError, match="GCN or its intervention needs the whole graph"):
         next(infer(build("gcn", **SIZES), as_graph(data)))
+
+
+def test_networks_that_go_on_along_the_edges_are_not_cut() -> None:
+    assert inference.attention_network(build("gat", **SIZES)).reach == 2
+    for model in (build("gat", **SIZES, propagate=2), build("gcn", **SIZES)):
+        with pytest.raises(InputError, match="needs the whole graph; use --batch full"):
+            inference.attention_network(model)

@@ -11,7 +11,7 @@ from conjoint.graph.field import receptive_field
 from conjoint.graph.sparse import to_csr
 from conjoint.training import TrainConfig, config_from, config_to, fit
 from conjoint.training.config import Consistency, read_toml, write_toml
-from conjoint.training.loss import disagreement, drop_edges, drop_nodes, sharpen
+from conjoint.training.loss import disagreement, drop_edges, drop_nodes, perturbation, sharpen
 from conjoint.training.steps import whole_graph, with_unlabelled
 from graphs import random_features, random_graph
 from small_training import same_weights, small_data, small_split
@@ -194,3 +194,9 @@ def test_bad_settings_are_named(bad: dict[str, object]) -> None:
     (name,) = bad
     with pytest.raises(InputError, match=f"consistency.{name}="):
         Consistency(**bad)  # type: ignore[arg-type]
+
+
+def test_without_anything_to_drop_nothing_is_perturbed() -> None:
+    assert perturbation(None) is None and perturbation(Consistency()) is None
+    for settings in (Consistency(drop_node=0.5), Consistency(drop_edge=0.5)):
+        assert perturbation(settings) is not None

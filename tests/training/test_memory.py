@@ -20,17 +20,19 @@ from conjoint.nn.zoo import build, settings_of
 from conjoint.selection import learner
 from conjoint.selection.members import MEMBERS
 from conjoint.selection.setting import make_setting
-from conjoint.training import Consistency
+from conjoint.training import BatchConfig, Consistency
 from conjoint.training.memory import (
     USABLE,
     WITH_KERNELS,
     Network,
     Sizes,
     available_memory,
+    batch_memory,
     choose_way,
     describe,
     field_size,
     full_memory,
+    readable,
     training_memory,
 )
 from scale_runs import graph_and_split
@@ -204,3 +206,34 @@ def test_the_field_is_counted_as_it_would_be_made() -> None:
 
 def test_there_is_some_memory() -> None:
     assert 2**20 < available_memory() < 2**60
+
+
+def test_a_folder_is_counted_with_what_reading_it_takes() -> None:
+    stored, nodes = as_graph(graph_and_split()[0]), np.arange(150)
+    folder = replace(stored, folder=Path("somewhere"))
+    taken = [choose_way("gcn", {}, one, nodes, nodes, available=GIB).needed for one in (stored, folder)]
+    assert taken[1] - taken[0] == 4 * stored.num_nodes * stored.num_features + 16 * stored.num_edges
+
+
+def test_batches_keep_33_bytes_of_every_node() -> None:
+    """8 each for row pointer, label, local number and order, 1 for the mask; the batch itself is the same."""
+    network, config = Network([64, 7], [8, 1]), BatchConfig(kind="clusters", size=1000)
+    one, two = (batch_memory(config, Sizes(n, 10 * n, 16 * n), network) for n in (100_000, 200_000))
+    assert two - one == 33 * 100_000
+
+
+def test_sizes_are_told_in_units_that_fit() -> None:
+    assert [readable(n) for n in (3 * 2**20, 2**30 - 2**20, 2**30, 5 * 2**29)] == [
+        "3 MiB",
+        "1023 MiB",
+        "1.0 GiB",
+        "2.5 GiB",
+    ]
+
+
+def test_the_field_of_a_mapped_graph_has_the_loops_that_its_rows_leave_out() -> None:
+    data, split = graph_and_split()
+    graph, targets = as_graph(data), split.train[:5].numpy()
+    bare = adjacency(data.edge_index, graph.num_nodes, self_loops=False)
+    mapped = replace(graph, edges=(bare.rowptr.numpy(), bare.col.numpy()))
+    assert field_size(mapped, targets, 2) == field_size(graph, targets, 2)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from conjoint.graph.adjacency import Adjacency, adjacency
-from conjoint.nn.interventions import LowRank, MatrixFactorization, SelfExpression
+from conjoint.nn.interventions import Intervention, LowRank, MatrixFactorization, SelfExpression
 from conjoint.training.penalty import PenaltySample, estimate, has_estimate
 from graphs import random_graph
 
@@ -117,3 +117,12 @@ def test_only_known_losses_are_estimated() -> None:
         has_estimate(None) and has_estimate(MatrixFactorization(3, 2)) and has_estimate(SelfExpression(3, 2))
     )
     assert not has_estimate(Other(3, 2))
+
+
+def test_a_vector_that_is_learnt_needs_no_rows_of_a_batch() -> None:
+    class Weighted(Intervention):
+        def __init__(self, *shape: int) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(shape))
+
+    assert has_estimate(Weighted(3)) and not has_estimate(Weighted(3, 2))

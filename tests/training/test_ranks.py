@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+import conjoint
+
 HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[str, Any]:
-    paths = os.pathsep.join([str(HERE.parent), str(HERE.parent.parent / "src")])
+    paths = os.pathsep.join([str(HERE.parent), str(Path(conjoint.__file__).parents[1])])
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     command = [sys.executable, "-W", "ignore", str(HERE / "forked_ranks.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
