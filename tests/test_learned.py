@@ -41,7 +41,7 @@ def learned() -> Learned:
     return learn(edges, nodes, label="topic", **QUICK)
 
 
-def test_predictions_are_a_table_of_the_kind_that_came_in(learned: Learned) -> None:
+def test_predictions_are_a_table_of_the_kind_that_came_in(learned: Learned, tmp_path: Path) -> None:
     edges, nodes = tables()
     table = learned.predictions
     assert isinstance(table, pd.DataFrame) and isinstance(learned.probabilities, pd.DataFrame)
@@ -56,6 +56,10 @@ def test_predictions_are_a_table_of_the_kind_that_came_in(learned: Learned) -> N
     other = learn(pl.from_pandas(edges), pl.from_pandas(nodes), label="topic", **QUICK)
     assert isinstance(other.predictions, pl.DataFrame)
     assert other.predictions.equals(pl.from_pandas(table))
+    files = tmp_path / "edges.csv", tmp_path / "nodes.csv"
+    for file, frame in zip(files, (edges, nodes), strict=True):
+        frame.to_csv(file, index=False)
+    assert learn(*files, label="topic", **QUICK).predictions.equals(other.predictions)
 
 
 def test_metrics_are_of_nodes_that_did_not_train(learned: Learned) -> None:

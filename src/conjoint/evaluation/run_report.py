@@ -375,10 +375,10 @@ def use_section(path: Path, node: str) -> str:
         f"conjoint predict {run} --new-nodes new.csv --new-edges edges.csv --out new-predictions.csv",
     ]
     python = (
-        "from conjoint.training import load_run\n"
-        "from conjoint.training.predictions import predict_proba\n\n"
-        f"model, run = load_run({str(path)!r})\n"
-        "probabilities = predict_proba(model, graph, run.config)  # graph: as conjoint.data reads your files"
+        "from conjoint import load_learned\n\n"
+        f"learned = load_learned({str(path)!r})\n"
+        "learned.predictions  # a table\n"
+        f"learned.explain({node!r})"
     )
     return f"<pre>{escape(chr(10).join(commands))}</pre><pre>{escape(python)}</pre>"
 
