@@ -57,10 +57,11 @@ NOT_RUN = {
 SHORTER = {
     "range(200)": "range(2)",
     'label="topic")': 'label="topic", trials=2, train={"epochs": 2})',
-    'label="topic", minutes=3)': 'label="topic", minutes=3, trials=2, train={"epochs": 2})',
+    "Transductive(CATClassifier(random_state=0),": "Transductive(CATClassifier(model='gcn', epochs=2),",
     "CATClassifier(random_state=0)": "CATClassifier(random_state=0, trials=2, epochs=2)",
     "GridSearchCV(CATClassifier(),": "GridSearchCV(CATClassifier(epochs=2), cv=2, param_grid=",
-    "StratifiedKFold(5)": "StratifiedKFold(2)",
+    "y[rows], cv=5)": "y[rows], cv=2)",
+    "GridSearchCV(whole, {": "GridSearchCV(whole, cv=2, param_grid={",
     "TrainConfig(lr=0.005)": "TrainConfig(lr=0.005, epochs=2)",
     "TrainConfig(seed=0)": "TrainConfig(seed=0, epochs=2)",
     '{**defaults.TRAIN, "seed": 0}': '{**defaults.TRAIN, "seed": 0, "epochs": 2}',
@@ -77,7 +78,10 @@ LAYERS = "from conjoint import CAT, CATConv, MatrixFactorization; x, num_nodes =
 LAYERS += "edge_index = torch.randint(0, 60, (2, 300)); intervention = MatrixFactorization(60, rank=3)\n"
 LAYERS += "model = CAT(6, 4, 3, intervention='smooth')\n"
 LAYERS += "conv1, conv2 = (CATConv(n, 4, heads=2, intervention=intervention) for n in (6, 8))"
-GIVEN = {"layer.md": LAYERS}
+TABLES = "import polars; nodes, edges = (polars.read_csv(f'{n}.csv') for n in ('nodes', 'edges'))\n"
+TABLES += "nodes = nodes.with_columns(polars.col('id').str.replace('paper-', 'n'))\n"
+TABLES += "edges = edges.with_columns(polars.col('source', 'target').str.replace('paper-', 'n'))"
+GIVEN = {"layer.md": LAYERS, "learner.md": TABLES}
 
 
 def code(page: Path) -> list[tuple[str, str]]:
