@@ -14,6 +14,8 @@ copyright = author
 html_title = "Conjoint"
 html_theme = "furo"
 html_show_sphinx = False
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["img"]
 

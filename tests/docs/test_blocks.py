@@ -130,7 +130,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("page", list(filter(has_code, PAGES)), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [page for page in PAGES if has_code(page)], ids=lambda page: page.stem)
 @pytest.mark.filterwarnings("default")
 def test_a_page_runs(page: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "here"
