@@ -1,8 +1,9 @@
 """The public API put where PyG's stood: `CATConv` for `GATConv`, and the README's `CAT` step, as ratios.
 
-    python -m benchmarks.layers [--seconds 3] [--rows layer,cat] [--graphs cora,pubmed]
+    python -m benchmarks.layers [--seconds 3] [--rows layer,cat] [--graphs cora,pubmed] [--cpu]
 
-Both take turns in one process; times are lower quartiles, which a busy machine disturbs least.
+Both take turns in one process; times are lower quartiles, which a busy machine disturbs least. With --cpu
+they are the processor time of one thread, without the turns that other processes had in between.
 """
 
 import argparse
@@ -24,16 +25,18 @@ Step = Callable[[], None]
 Pair = tuple[str, Step, Step]  # a row's name, ours, PyG's
 
 
-def quartiles(*steps: Step, seconds: float, least: int = 8) -> list[float]:
+def quartiles(
+    *steps: Step, seconds: float, least: int = 8, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
     times: list[list[float]] = [[] for _ in steps]
     for step in (*steps, *steps):
         step()
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times[0]) < least:
+    end = clock() + seconds
+    while clock() < end or len(times[0]) < least:
         for found, step in zip(times, steps, strict=True):
-            start = time.perf_counter()
+            start = clock()
             step()
-            found.append(time.perf_counter() - start)
+            found.append(clock() - start)
     return [sorted(found)[len(found) // 4] for found in times]
 
 
@@ -92,7 +95,10 @@ def main() -> None:
     parser.add_argument("--rows", default=",".join(ROWS))
     parser.add_argument("--graphs", default="cora,pubmed")
     parser.add_argument("--only", default="", help="rows whose name holds this")
+    parser.add_argument("--cpu", action="store_true", help="processor time of one thread")
     given = parser.parse_args()
+    clock = time.thread_time if given.cpu else time.perf_counter
+    torch.set_num_threads(1 if given.cpu else torch.get_num_threads())
     print(f"{torch.get_num_threads()} threads")
     for graph in given.graphs.split(","):
         data = load(graph)
@@ -100,7 +106,7 @@ def main() -> None:
         for kind in given.rows.split(","):
             for name, ours, pyg in ROWS[kind](case):
                 if given.only in name:
-                    mine, theirs = quartiles(ours, pyg, seconds=given.seconds)
+                    mine, theirs = quartiles(ours, pyg, seconds=given.seconds, clock=clock)
                     times = f"{mine * 1e3:7.2f} ms, {theirs * 1e3:7.1f} ms"
                     print(f"{graph:7} {name:32} {theirs / mine:5.1f}x  {times}", flush=True)
 
