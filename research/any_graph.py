@@ -33,7 +33,7 @@ from conjoint.graph.graph import Graph, build_graph
 from conjoint.graph.splits import Split
 from conjoint.nn import zoo
 from conjoint.selection.members import MEMBERS, Budget
-from conjoint.selection.portfolio import Search
+from conjoint.selection.search import Search
 from conjoint.selection.weighing import weigh
 from conjoint.training import TrainConfig, fit
 from conjoint.training.metrics import all_metrics

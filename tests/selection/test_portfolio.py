@@ -15,9 +15,10 @@ from conjoint.errors import InputError, Interrupted
 from conjoint.graph.graph import Graph, build_graph
 from conjoint.graph.splits import Split, every_label
 from conjoint.nn.ensemble import Ensemble
-from conjoint.selection import portfolio
+from conjoint.selection.folds import fold_splits, too_few
 from conjoint.selection.members import MEMBERS, Budget, Facts, Member, with_settings
-from conjoint.selection.portfolio import fold_splits, learn_ensemble, read_portfolio
+from conjoint.selection.portfolio import Portfolio, read_portfolio
+from conjoint.selection.search import Search, learn_ensemble
 
 QUICK = with_settings(MEMBERS, {"hidden": 8, "num_layers": 2}, {"epochs": 12})
 FEW: list[Member] = [
@@ -39,9 +40,7 @@ def made_graph(nodes: int = 120, hidden: int = 20, seed: int = 0) -> tuple[Graph
     return build_graph(row, col, labels=shown, name="groups", x=x), y
 
 
-def learnt(
-    graph: Graph, split: Split, **options: object
-) -> tuple[Ensemble, torch.Tensor, portfolio.Portfolio]:
+def learnt(graph: Graph, split: Split, **options: object) -> tuple[Ensemble, torch.Tensor, Portfolio]:
     given: dict[str, Any] = {"budget": Budget(trials=30), "members": FEW, **options}
     ensemble, _, found = learn_ensemble(graph, split, 0, **given)
     return ensemble, ensemble.probabilities(graph.x, graph.adjacency), found
@@ -93,16 +92,16 @@ def test_a_search_that_was_stopped_goes_on_to_the_same_bits(
     graph, _ = made_graph()
     split = every_label(graph.y.numpy(), 0)
     expected = learnt(graph, split)[1]
-    attempts, attempt = 0, portfolio.Search.attempt
+    attempts, attempt = 0, Search.attempt
 
-    def stopped(search: portfolio.Search, member: Member, fold: int) -> None:
+    def stopped(search: Search, member: Member, fold: int) -> None:
         nonlocal attempts
         attempts += 1
         if attempts > 5:
             raise Interrupted("stopped after epoch 3", 3)
         attempt(search, member, fold)
 
-    monkeypatch.setattr(portfolio.Search, "attempt", stopped)
+    monkeypatch.setattr(Search, "attempt", stopped)
     found = learnt(graph, split, folder=tmp_path)[2]
     assert found.interrupted and len(found.trials) == 5  # what is finished is used
     monkeypatch.undo()
@@ -187,7 +186,7 @@ def test_verbs_work_on_a_run_folder(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_ten_labels_are_the_fewest_that_are_held_out_from_each_other() -> None:
-    assert [portfolio.too_few(np.arange(count) % 2) for count in (9, 10, 11)] == [True, False, False]
+    assert [too_few(np.arange(count) % 2) for count in (9, 10, 11)] == [True, False, False]
 
 
 def test_with_few_validation_nodes_training_nodes_judge_too() -> None:
@@ -204,13 +203,13 @@ def test_with_few_validation_nodes_training_nodes_judge_too() -> None:
 @pytest.mark.parametrize("most", [2, 3, 12])
 def test_no_more_trainings_than_were_allowed(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """12: three first ones and the other nine folds of one member."""
-    graph, done, attempt = made_graph()[0], list[str](), portfolio.Search.attempt
+    graph, done, attempt = made_graph()[0], list[str](), Search.attempt
 
-    def counted(search: portfolio.Search, member: Member, fold: int) -> None:
+    def counted(search: Search, member: Member, fold: int) -> None:
         done.append(member.name)
         attempt(search, member, fold)
 
-    monkeypatch.setattr(portfolio.Search, "attempt", counted)
+    monkeypatch.setattr(Search, "attempt", counted)
     learnt(graph, every_label(graph.y.numpy(), 0), budget=Budget(trials=most))
     assert len(done) == most
 

@@ -3,7 +3,8 @@
 from .choose import Choice, Trial, choose_intervention
 from .diagnosis import Diagnosis, diagnose
 from .learner import Trainings, train_graph
-from .portfolio import Portfolio, learn_ensemble
+from .portfolio import Portfolio
+from .search import learn_ensemble
 from .setting import Setting, make_setting
 
 __all__ = [

@@ -30,7 +30,8 @@ from ..training.predictions import predicted_pieces, prediction_columns, result_
 from ..training.stopping import snapshot
 from .choose import CHOOSE, Choice, Trial, Watch
 from .members import MEMBERS, Budget, Member, with_settings
-from .portfolio import JUDGED, Portfolio, encode_judged, learn_ensemble, read_portfolio, train_model
+from .portfolio import JUDGED, Portfolio, encode_judged, read_portfolio
+from .search import learn_ensemble, train_model
 from .setting import Setting, make_setting
 
 IN_BATCHES = ("clusters", "neighbours")
