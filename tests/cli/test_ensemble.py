@@ -117,3 +117,13 @@ def test_a_graph_folder_learns_what_its_tables_learn(tmp_path: Path, ask: Ask) -
     found = [(tmp_path / out / "predictions.csv").read_text() for out in ("from-tables", "from-folder")]
     assert found[0] == found[1]
     assert json.loads((tmp_path / "from-folder" / "portfolio.json").read_text())["labels"] > 40
+
+
+def test_what_labels_served_for_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_own_files(tmp_path)
+    lines = []
+    for more in ((), ("--split", "fraction")):
+        assert main(arguments(tmp_path, "--out", tmp_path / f"run{len(more)}", *more)) == 0
+        lines += [line for line in capsys.readouterr().out.splitlines() if "folds" in line]
+    assert "labelled nodes train, in 10 folds; each is judged without itself" in lines[0]
+    assert "split fraction: " in lines[1] and lines[1].endswith(" test; training nodes judge too, in 6 folds")

@@ -91,9 +91,11 @@ def report(
 def use_of_labels(split: Split, portfolio: Portfolio | None) -> str:
     """In one line, which labels served for what."""
     train, val, test = split.sizes
-    if portfolio is not None and portfolio.folds > 1:
-        return f"all {train} labelled nodes train, in {portfolio.folds} folds; each is judged without itself"
-    return f"split {split.name}: {train} train, {val} validation, {test} test"
+    folds = 1 if portfolio is None else portfolio.folds
+    if folds > 1 and not val + test:
+        return f"all {train} labelled nodes train, in {folds} folds; each is judged without itself"
+    used = f"split {split.name}: {train} train, {val} validation, {test} test"
+    return f"{used}; training nodes judge too, in {folds} folds" if folds > 1 else used
 
 
 def members_text(portfolio: Portfolio) -> str:
