@@ -30,7 +30,7 @@ from .check import remark_preview, tell_preview
 from .output import OnEpoch, progress, remark, share
 from .plan import Plan, graph_of, plan_from, plan_of_run
 from .results import CHOICE, keep_results, report
-from .run_folder import device_named, graph_as_started, seed_folders
+from .run_folder import device_named, graph_as_started, node_names, seed_folders
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +166,7 @@ def _in_batches(plan: Plan, graph: Graph, ranks: Ranks) -> tuple[Setting, None]:
 
 def _train_all(session: Session, again: bool) -> None:
     kept = []
+    names = node_names(session.plan.data, session.graph, session.options.name_column)
     for seed in session.plan.seeds:
         one = _train_one(session, seed, again)
         kept += [one] if one is not None else []
@@ -176,7 +177,7 @@ def _train_all(session: Session, again: bool) -> None:
         if not session.options.no_report and trained.batch is None:
             from ..evaluation.run_report import write_report  # scikit-learn and matplotlib: after training
 
-            page = write_report(run, trained, session.out)
+            page = write_report(run, trained, session.out, names)
             write_atomically(session.out / "report.html", page.encode())
         report(kept, session.graph, session.out, session.options, session.choice)
 
