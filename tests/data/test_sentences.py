@@ -45,7 +45,7 @@ def model_in(folder: Path, weights: str = "model.safetensors") -> Path:
     return folder
 
 
-def tables(folder: Path) -> dict[str, str]:
+def tables(folder: Path) -> dict[str, Any]:
     (folder / "edges.csv").write_text(
         "source,target\n" + "".join(f"n{k},n{(k + 1) % 12}\n" for k in range(12))
     )
