@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from conjoint.cli import main
+from conjoint.cli.train import read_trials
+from conjoint.selection import choose
 from own_files import train_arguments, write_own_files
 
 
@@ -60,3 +62,35 @@ def test_what_does_not_go_together(
     own: list[str], options: tuple[str, ...], said: str, refuse: Callable[..., str]
 ) -> None:
     assert said in refuse(*own, *options)
+
+
+def test_a_comparison_that_was_stopped_goes_on_with_the_same_command(
+    own: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real, trained = choose.train_candidate, list[str]()
+
+    def stopped(name: str, *rest: Any) -> Any:
+        if len(trained) == 3:
+            raise KeyboardInterrupt
+        trained.append(name)
+        return real(name, *rest)
+
+    command = [*own, "--intervention", "auto", "--seeds", "1"]
+    monkeypatch.setattr(choose, "train_candidate", stopped)
+    assert main(command) == 130
+    assert "3 finished trainings kept; the same command goes on" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+    monkeypatch.setattr(choose, "train_candidate", real)
+    assert main(command) == 0
+    assert "3 finished trainings found in" in capsys.readouterr().err
+    assert not list(tmp_path.glob(".trials-*"))
+    whole = [str(tmp_path / "whole") if part == str(tmp_path / "run") else part for part in command]
+    assert main(whole) == 0
+    for file in ("choice.json", "predictions.csv"):
+        assert (tmp_path / "run" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+
+
+def test_trials_that_are_damaged_are_done_again(tmp_path: Path) -> None:
+    for content in (b"{", b"[1]", b'[{"model": 1}]', b"\xff"):
+        (tmp_path / "trials.json").write_bytes(content)
+        assert read_trials(tmp_path / "trials.json") == []

@@ -45,7 +45,7 @@ def model_in(folder: Path, weights: str = "model.safetensors") -> Path:
     return folder
 
 
-def tables(folder: Path) -> dict[str, str]:
+def tables(folder: Path) -> dict[str, Any]:
     (folder / "edges.csv").write_text(
         "source,target\n" + "".join(f"n{k},n{(k + 1) % 12}\n" for k in range(12))
     )
@@ -118,7 +118,7 @@ def test_a_run_predicts_new_nodes_by_the_vectors_of_their_texts(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     files, out = tables(tmp_path), str(tmp_path / "run")
-    given = {**files, "text": ["about"], "text_model": PACKAGE}
+    given: dict[str, Any] = {**files, "text": ["about"], "text_model": PACKAGE}
     (tmp_path / "new.csv").write_text("id,about\nm1,a cat and a dog\nm2,a red car\n")
     (tmp_path / "links.csv").write_text("source,target\nm1,n0\nm2,n4\n")
     before = read_graph(**given)

@@ -14,11 +14,14 @@ import torch
 from conjoint.cli import main
 from conjoint.evaluation.run_report import (
     Judged,
+    data_section,
+    degrees,
     gather,
     intervals,
     json_in_script,
     label_of,
     mistakes_section,
+    table_html,
 )
 from conjoint.graph.graph import Graph
 from conjoint.training.metrics import METRICS
@@ -74,6 +77,9 @@ def test_every_section_is_there_and_names_are_shown_not_run(browser: Any, page: 
         assert len(text_of(browser, f"#{section}")) > 20
     assert "balanced-accuracy" in text_of(browser, "#metrics") and "Confusion" in text_of(browser, "#metrics")
     assert "<script>window" in text_of(browser, "#about")
+    assert "taken for" in text_of(browser, "#data") and "Nodes by number of neighbours" in text_of(
+        browser, "#data"
+    )
     assert browser.execute_script("return window.caught") is None
     assert HOSTILE not in page.read_text()
 
@@ -124,6 +130,31 @@ def test_a_million_nodes_with_long_names_stay_small() -> None:
     assert len(found["points"]) == 2000 and len(found["chosen"]) <= 24
     assert len(json_in_script(found)) < 500_000
     assert len(mistakes_section(judged, graph.class_names, label_of(graph, names))) < 50_000
+
+
+def test_degrees_are_counted_in_doubling_steps() -> None:
+    found = degrees(np.array([0, 1, 1, 2, 3, 4, 5, 8, 9, 1000]))
+    shown = {name: times for name, times in found.items() if times}
+    assert shown == {"0": 1, "1": 2, "2": 1, "3+": 2, "5+": 2, "9+": 1, "513+": 1}
+
+
+def test_words_stand_left_numbers_right_and_counts_are_shaded() -> None:
+    made = table_html("t", ("name", "n"), [("<b>", 10), ("c", 0)], shades=True)
+    assert '<td class="word">&lt;b&gt;</td><td class="shade5">10</td>' in made
+    assert '<td class="shade0">0</td>' in made
+
+
+def test_many_long_columns_stay_small() -> None:
+    columns = {f"{k}{HOSTILE}": "x" * 9999 for k in range(5000)}
+    graph = Graph(
+        None,
+        torch.zeros(4, dtype=torch.int64),
+        torch.tensor([[0, 1], [1, 0]]),
+        class_names=["a"],
+        columns=columns,
+    )
+    made = data_section(graph, "")
+    assert len(made) < 50_000 and "4,940 more columns" in made and "<script>" not in made
 
 
 def test_intervals_hold_the_value_and_narrow_with_nodes() -> None:

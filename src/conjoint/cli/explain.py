@@ -26,7 +26,7 @@ def work(options: argparse.Namespace) -> None:
         raise InputError(f"--candidates {options.candidates}: try 4 or more, or leave it out")
     opened = open_run(options)
     graph = opened.data
-    names = node_names(opened, options.name_column)
+    names = node_names(opened.plan.data, graph, options.name_column)
     node = row_of(options.node, graph, names)
     shares, classes = opened.trained.probabilities, opened.class_names
     parts: dict[str, Any] = {"layer": options.layer, "most": options.candidates}

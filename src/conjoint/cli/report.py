@@ -28,7 +28,7 @@ def about_run(options: argparse.Namespace, run: Path) -> None:
         raise InputError(f"--markdown {options.markdown}: a run's report is HTML; use --out")
     out = _target(options.out or str(run / "report.html"))
     opened = open_run(options)
-    names = node_names(opened, options.name_column)
+    names = node_names(opened.plan.data, opened.data, options.name_column)
     write_atomically(out, write_report(opened.run, opened.trained, run, names).encode())
     print(clean(out))
 

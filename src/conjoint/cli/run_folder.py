@@ -1,6 +1,7 @@
 """From a run folder to its network and its graph: what every verb after `train` begins with."""
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,14 +73,13 @@ def open_run(options: argparse.Namespace) -> Opened:
     return Opened(run, plan, Trained(fitted, graph, split, 0.0, batch, portfolio, run.spec), labels)
 
 
-def node_names(opened: Opened, column: str | None) -> list[str] | None:
-    """A column of the run's node table, in the order of the graph; None where none is asked for."""
+def node_names(given: Mapping[str, Any], graph: Graph, column: str | None) -> list[str] | None:
+    """A column of the node table of a plan, in the order of its graph; None where none is asked for."""
     if column is None:
         return None
-    given = opened.plan.data
     if not isinstance(given.get("nodes"), str):
         raise InputError(
-            f"--name-column {column}: {opened.data.name} has no node table; leave it out, ids are shown"
+            f"--name-column {column}: {graph.name} has no node table; leave it out, ids are shown"
         )
     form: dict[str, Any] = {key: given.get(key) for key in ("delimiter", "encoding")}
     nodes = read_table(given["nodes"], **form)
@@ -90,7 +90,7 @@ def node_names(opened: Opened, column: str | None) -> list[str] | None:
     _, id, _ = columns.in_node_table(nodes.columns, Place(given["nodes"]), [])
     ids = columns.ids(nodes[id]).cast(pl.String).to_list()
     names = dict(zip(ids, nodes[column].to_list(), strict=True))  # a table may repeat its rows
-    return [names.get(str(id)) or "" for id in opened.data.node_ids.tolist()]
+    return [names.get(str(id)) or "" for id in graph.node_ids.tolist()]
 
 
 def seed_folders(folder: Path) -> list[Path]:

@@ -1,11 +1,12 @@
 """conjoint train: one run folder per seed, each evaluated, then a summary of all."""
 
 import argparse
+import hashlib
 import itertools
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from ..graph.splits import Split
 from ..selection.choose import Choice, Trial, Watch
 from ..selection.learner import IN_BATCHES, Trained, decide, members_of, settle, spec_of, split_of, train_one
 from ..selection.setting import Setting
-from ..storage import write_atomically
-from ..text import clean, file_name
+from ..storage import read_text, storage_errors, write_atomically
+from ..text import clean, count, file_name
 from ..training import Ranks, Run, config_to, connected, resume_run, start_run
 from ..training.batch_steps import check_batches
 from ..training.batches import metis_bytes
@@ -25,12 +26,12 @@ from ..training.config import batch_config_from
 from ..training.loggers import check_log, logger
 from ..training.memory import USABLE, available_memory
 from ..training.ranks import DEFAULT_TIMEOUT, launched, own_device, restarted
-from ..training.runs import as_started
+from ..training.runs import as_started, split_fingerprint
 from .check import remark_preview, tell_preview
 from .output import OnEpoch, progress, remark, share
 from .plan import Plan, graph_of, plan_from, plan_of_run
 from .results import CHOICE, keep_results, report
-from .run_folder import device_named, graph_as_started, seed_folders
+from .run_folder import device_named, graph_as_started, node_names, seed_folders
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +85,55 @@ def _chosen(plan: Plan, graph: Graph, options: argparse.Namespace) -> tuple[Sett
     if told is not None:
         remark(options, f"{clean(graph.name)}: {told}")
 
+    if setting.undecided is None:
+        return setting, None
+    asked = [graph.fingerprint, split_fingerprint(split), setting.undecided, dict(setting.settings)]
+    file = _trials_file([*asked, config_to(setting.config(plan.seeds[0]))], options)
+    done = read_trials(file)
+    if done:
+        remark(options, f"{count(len(done), 'finished training')} found in {clean(file)}, not repeated")
+
     def tell(trial: Trial) -> None:
         said = f"validation {share(trial.val_accuracy)}" if trial.epochs else "diverged"
         remark(options, f"trying {trial.model}, seed {trial.seed}: {said}")
+        done.append(trial)
+        with storage_errors(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, json.dumps([asdict(one) for one in done], allow_nan=False).encode())
 
-    return decide(setting, graph, split, plan.seeds[0], on_trial=tell, watch=_watch(graph, options))
+    try:
+        known = tuple(done)
+        watch = _watch(graph, options)
+        setting, choice = decide(
+            setting, graph, split, plan.seeds[0], on_trial=tell, watch=watch, known=known
+        )
+    except (KeyboardInterrupt, Interrupted):
+        kept = f"{count(len(done), 'finished training')} kept; the same command goes on"
+        raise Interrupted(f"stopped while candidates were compared, {kept}") from None
+    file.unlink(missing_ok=True)
+    return setting, choice
+
+
+def _trials_file(asked: list[Any], options: argparse.Namespace) -> Path:
+    """Where trainings of candidates are kept until one is chosen: there is no run folder before."""
+    name = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
+    folder = Path(options.out).parent if options.out else Path("runs")
+    return folder / f".trials-{name[:16]}.json"
+
+
+def read_trials(file: Path) -> list[Trial]:
+    """What is kept of an earlier comparison; a file that is damaged holds nothing."""
+    if not file.is_file():
+        return []
+    try:
+        rows = [Trial(**row) for row in json.loads(read_text(file, 2**20, "the trials"))]
+    except (InputError, TypeError, ValueError):
+        return []
+    kinds = (str, int, float, float, int, bool)
+    sound = all(
+        isinstance(part, kind) for one in rows for part, kind in zip(astuple(one), kinds, strict=True)
+    )
+    return rows if sound else []
 
 
 def _watch(graph: Graph, options: argparse.Namespace) -> Watch:
@@ -166,6 +211,7 @@ def _in_batches(plan: Plan, graph: Graph, ranks: Ranks) -> tuple[Setting, None]:
 
 def _train_all(session: Session, again: bool) -> None:
     kept = []
+    names = node_names(session.plan.data, session.graph, session.options.name_column)
     for seed in session.plan.seeds:
         one = _train_one(session, seed, again)
         kept += [one] if one is not None else []
@@ -176,7 +222,7 @@ def _train_all(session: Session, again: bool) -> None:
         if not session.options.no_report and trained.batch is None:
             from ..evaluation.run_report import write_report  # scikit-learn and matplotlib: after training
 
-            page = write_report(run, trained, session.out)
+            page = write_report(run, trained, session.out, names)
             write_atomically(session.out / "report.html", page.encode())
         report(kept, session.graph, session.out, session.options, session.choice)
 

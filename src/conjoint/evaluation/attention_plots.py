@@ -162,8 +162,11 @@ def _circle(
         size = 420 if node == found.node else 150 if node in angle else 70
         axes.scatter([x], [y], s=size, color=colour, marker=marker, edgecolor="white", lw=1, zorder=3)
         if node in angle:
-            side = "center" if abs(x) < 0.25 else "left" if x > 0 else "right"
-            axes.text(1.14 * x, 1.14 * y, label(name_of(node), 14), fontsize=7, ha=side, va="center")
+            turn = np.degrees(angle[node]) % 360
+            left = 90 < turn < 270  # there, text is turned round to be read from the left
+            way: dict[str, Any] = {"rotation": turn - 180 * left, "rotation_mode": "anchor", "va": "center"}
+            words = label(name_of(node), 14)
+            axes.text(1.18 * x, 1.18 * y, words, fontsize=7, ha="right" if left else "left", **way)
     axes.set(xlim=(-2.4, 2.4), ylim=(-2.2, 2.2), aspect="equal", xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
 
@@ -181,4 +184,4 @@ def _attention_bars(axes: "Axes", found: Why, name_of: Callable[[int], str]) -> 
     axes.axvline(1 / len(found.listens_to), color=GREY, lw=0.9, ls=":", label="even share")
     hidden = len(found.listens_to) - shown
     more = f" ({hidden} weaker ones not shown)" if hidden else ""
-    tidy(axes, f"Attention, mean over heads and layers{more}", "weight")
+    tidy(axes, "Attention, mean over heads and layers", f"weight{more}")

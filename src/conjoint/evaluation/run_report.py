@@ -33,6 +33,7 @@ Array = npt.NDArray[Any]
 PAGE = Path(__file__).with_name("page")
 # The page's bounds: points of the map, explained nodes, mistakes, classes and features by name, letters.
 POINTS, EXPLAINED, MISTAKES, CLASSES, FEATURES, LETTERS = 2000, 24, 30, 20, 40, 60
+COLUMNS = 60  # of the user's tables
 ROWS = 12  # of each table of an explanation
 RESAMPLES, MOST_RESAMPLED = 100, 2000  # of the bootstrap
 KINDS = {"unseen": "nodes that the judged trainings had not seen", "test": "test nodes"}
@@ -183,9 +184,24 @@ def intervals(y: Array, p: Array, seed: int = 0) -> dict[str, tuple[float, float
     return out
 
 
-def table_html(title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def _is_number(cell: object) -> bool:
+    return str(cell).lstrip("+-−")[:1].isdigit() or cell in ("-", "")
+
+
+def table_html(
+    title: str, headers: Sequence[str], rows: Sequence[Sequence[object]], shades: bool = False
+) -> str:
+    """Words stand left, numbers right; with `shades`, whole numbers are darker the larger they are."""
+    words = [any(not _is_number(row[k]) for row in rows) for k in range(len(headers))]
+    largest = max((cell for row in rows for cell in row if type(cell) is int), default=0) if shades else 0
+
     def line(cells: Sequence[object], tag: str) -> str:
-        made = (f"<{tag}>{escape(str(cell))}</{tag.split()[0]}>" for cell in cells)
+        made = []
+        for cell, word in zip(cells, words, strict=True):
+            shade = f"shade{round(5 * cell / max(1, largest))}" if largest and type(cell) is int else ""
+            kind = "word" if word else shade
+            marked = f'{tag} class="{kind}"' if kind else tag
+            made.append(f"<{marked}>{escape(str(cell))}</{tag.split()[0]}>")
         return f"<tr>{''.join(made)}</tr>"
 
     body = "\n".join(line(row, "td") for row in rows)
@@ -226,6 +242,33 @@ def chart(title: str, x: str, lines: Mapping[str, Sequence[tuple[float, float]]]
 role="img" aria-label="{named}">{"".join(parts)}</svg></figure>'
 
 
+def bars(title: str, x: str, counts: Mapping[str, int]) -> str:
+    """Numbers by name as SVG, one bar each."""
+    wide, largest = 290 / max(1, len(counts)), max(counts.values(), default=1)
+    parts = []
+    for k, (name, times) in enumerate(counts.items()):
+        high, middle = 160 * times / largest, 40 + wide * (k + 0.5)
+        parts.append(
+            f'<rect class="bar0" x="{40 + wide * k + 1:.1f}" y="{200 - high:.1f}" width="{wide - 2:.1f}" '
+            f'height="{high:.1f}"><title>{escape(name)}: {times:,}</title></rect>'
+        )
+        if len(counts) <= 8 or k % 2 == 0:
+            parts.append(f'<text x="{middle:.1f}" y="214" text-anchor="middle">{escape(name)}</text>')
+    parts.append(f'<text x="36" y="44" text-anchor="end">{largest:,}</text>')
+    parts.append(f'<text x="185" y="234" text-anchor="middle">{escape(x)}</text>')
+    named = escape(title)
+    return f'<figure><figcaption>{named}</figcaption><svg viewBox="0 0 340 250" width="340" height="250" \
+role="img" aria-label="{named}">{"".join(parts)}</svg></figure>'
+
+
+def degrees(degree: Array) -> dict[str, int]:
+    """How many nodes have 0, 1, 2, 3 or 4 (3+), 5 to 8 (5+), ... neighbours."""
+    bins = np.where(degree > 0, np.ceil(np.log2(np.maximum(degree, 1))).astype(int) + 1, 0)
+    counts = np.bincount(bins).tolist()
+    names = ["0", "1", "2", *(f"{2 ** (k - 2) + 1}+" for k in range(3, len(counts)))]
+    return {name: times for name, times in zip(names, counts, strict=False) if times or name != "0"}
+
+
 def data_section(graph: Graph, split_words: str) -> str:
     nodes = graph.num_nodes
     matrix = matrix_of(graph.edge_index, nodes, loops=False)
@@ -256,10 +299,18 @@ def data_section(graph: Graph, split_words: str) -> str:
     columns = graph.feature_names or []
     words = ", ".join(shorten(name, LETTERS) for name in columns[:FEATURES])
     rest = f" and {len(columns) - FEATURES} more" if len(columns) > FEATURES else ""
-    features = f"<p>Features: {escape(words)}{rest}.</p>" if columns else ""
+    features = f"<details><summary>Features</summary><p>{escape(words)}{rest}.</p></details>"
+    taken = [(shorten(a, LETTERS), shorten(b, 2 * LETTERS)) for a, b in list(graph.columns.items())[:COLUMNS]]
+    hidden = len(graph.columns) - len(taken)
+    told_columns = table_html("Columns", ("column", "taken for"), taken) if taken else ""
+    told_columns += f"<p>{hidden:,} more columns are not shown.</p>" if hidden else ""
     notes = "".join(f"<li>{escape(shorten(note, 200))}</li>" for note in graph.notes[:10])
-    return f'<dl class="facts">{told}</dl>{features}{f"<ul>{notes}</ul>" if notes else ""}' + (
-        table_html("Classes", ("class", "labelled nodes"), rows) + more
+    drawn = bars("Nodes by number of neighbours", "neighbours", degrees(degree))
+    return (
+        f'<dl class="facts">{told}</dl>{f"<ul>{notes}</ul>" if notes else ""}{told_columns}'
+        + (features if columns else "")
+        + f'<div class="charts"><div>{table_html("Classes", ("class", "labelled nodes"), rows)}{more}</div>'
+        + f"{drawn}</div>"
     )
 
 
@@ -334,7 +385,9 @@ def metrics_section(judged: Sequence[Judged], row: Mapping[str, Any], classes: S
     shown = np.argsort(-counts.sum(axis=1), kind="stable")[:CLASSES].tolist()
     names = [shorten(classes[k], 20) for k in shown]
     lines = [(names[i], *(int(counts[a, b]) for b in shown)) for i, a in enumerate(shown)]
-    parts.append(table_html("Confusion: rows are true, columns predicted", ("true class", *names), lines))
+    parts.append(
+        table_html("Confusion: rows are true, columns predicted", ("true class", *names), lines, True)
+    )
     sure, right = last.p.max(axis=1), last.p.argmax(axis=1) == last.y
     bins = np.minimum((sure * BINS).astype(int), BINS - 1)
     points = [
@@ -364,7 +417,7 @@ def mistakes_section(judged: Sequence[Judged], classes: Sequence[str], shown: An
     ]
     headers = ("node", "true class", "predicted", "probability", "of the true class")
     told = f"<p>{len(wrong):,} of {len(one.nodes):,} {KINDS[one.kind]} are wrong; {len(rows)} are shown.</p>"
-    return told + table_html("Mistakes", headers, rows)
+    return told + (table_html("Mistakes", headers, rows) if rows else "")
 
 
 def use_section(path: Path, node: str) -> str:
@@ -372,6 +425,7 @@ def use_section(path: Path, node: str) -> str:
     commands = [
         f"conjoint predict {run} --out predictions.csv",
         f"conjoint explain {run} {shlex.quote(node)} --plot why.png",
+        f"conjoint report {run} --name-column COLUMN  # this page, with names beside ids",
         f"conjoint predict {run} --new-nodes new.csv --new-edges edges.csv --out new-predictions.csv",
     ]
     python = (
@@ -424,14 +478,17 @@ def run_page(
     script = "(() => {\n" + script + "})();\n"
     graph, side, row = trained.graph, run.sidecar, trained.judged_row()
     train, val, test = trained.split.sizes
-    usage = f"split {trained.split.name}: {train} train, {val} choose, {test} judge"
+    usage = f"{train:,} train, {val:,} choose, {test:,} judge (split {trained.split.name})"
+    if trained.portfolio is not None and trained.portfolio.folds > 1:
+        usage = f"{train:,} train, in {trained.portfolio.folds} folds that judge each other"
     empty: dict[str, Any] = {"points": [], "names": [], "labels": [], "predicted": [], "sure": []}
     empty |= {"classes": [], "explained": [], "whys": []}
     count = len(nodes["points"])
     words = (
         f"{count:,} of {graph.num_nodes:,} nodes, placed by two principal components of what the model makes "
         f"of them, coloured by class. Large dots are explained: {len(nodes['whys'])} nodes, mistakes first. "
-        "Point at a dot, choose a node from the list, or use the arrow keys while the map has the focus."
+        "Point at a dot, choose a node from the list, or use the arrow keys while the map has the focus. "
+        "Of any other node, `conjoint explain` tells."
         if count
         else "Trained in batches: the map and the explanations are left out. `conjoint explain` makes one."
     )

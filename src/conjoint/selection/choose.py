@@ -79,17 +79,22 @@ class Contest:
         settings: Mapping[str, Any] | None,
         on_trial: Callable[[Trial], None] | None,
         watch: Watch | None,
+        known: Sequence[Trial] = (),
     ) -> None:
         self.graph, self.split, self.settings = as_graph(data), split, settings or {}
         # No candidate chooses its epoch by test nodes.
         self.config = config.blind()
         self.reusable = self.config == config
         self.on_trial, self.watch = on_trial, watch
+        self.known = {(trial.model, trial.seed, trial.short): trial for trial in known}
         self.trials: list[Trial] = []
         self.fitted: dict[tuple[str, int], tuple[Fitted, float]] = {}
 
     def attempt(self, name: str, seed: int, short: bool = False) -> None:
-        """Train a candidate and look at the validation nodes."""
+        """Train a candidate and look at the validation nodes; one that was judged before is not trained."""
+        if (name, seed, short) in self.known:
+            self.trials.append(self.known[name, seed, short])
+            return
         config = replace(self.config, seed=seed)
         if short:
             patience = min(config.patience or SHORT_PATIENCE, SHORT_PATIENCE)
@@ -151,6 +156,7 @@ def choose_intervention(
     *,
     on_trial: Callable[[Trial], None] | None = None,
     watch: Watch | None = None,
+    known: Sequence[Trial] = (),
 ) -> Choice:
     """The intervention and strategy with the highest mean validation accuracy, ties by lower loss.
 
@@ -163,8 +169,9 @@ def choose_intervention(
         settings: of the network; a candidate that does not know one goes without it.
         on_trial: called after each training.
         watch: looks on while one runs, for a progress bar.
+        known: trainings of an earlier call with the same arguments, which are not done again.
     """
-    contest = Contest(data, split, config, settings, on_trial, watch)
+    contest = Contest(data, split, config, settings, on_trial, watch, known)
     found = diagnose(contest.graph, split.train, seed=config.seed)
     candidates = candidates_of(shortlist(found))
     left = candidates

@@ -3,7 +3,7 @@
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -294,12 +294,14 @@ def decide(
     *,
     on_trial: Callable[[Trial], None] | None = None,
     watch: Watch | None = None,
+    known: Sequence[Trial] = (),
 ) -> tuple[Setting, Choice | None]:
     """The setting with the model that validation nodes choose, where that was left to them."""
     if setting.undecided is None:
         return setting, None
     choose = CHOOSE[setting.undecided]
-    choice = choose(graph, split, setting.config(seed), setting.settings, on_trial=on_trial, watch=watch)
+    seen: dict[str, Any] = {"on_trial": on_trial, "watch": watch, "known": known}
+    choice = choose(graph, split, setting.config(seed), setting.settings, **seen)
     return setting.decided(choice.model), choice
 
 

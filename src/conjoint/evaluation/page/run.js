@@ -57,17 +57,24 @@ function table(title, headers, rows) {
   const box = document.createElement("div"), made = document.createElement("table");
   box.className = "scroll";
   made.createCaption().textContent = title;
+  box.tabIndex = 0;
   const head = made.createTHead().insertRow();
-  for (const name of headers) {
+  const isWord = headers.map((_, k) => rows.some((row) => !/^[+−-]?[\d.]*$/.test(row[k])));
+  headers.forEach((name, k) => {
     const cell = document.createElement("th");
     cell.scope = "col";
     cell.textContent = name;
+    if (isWord[k]) cell.className = "word";
     head.append(cell);
-  }
+  });
   const body = made.createTBody();
   for (const row of rows) {
     const line = body.insertRow();
-    for (const value of row) line.insertCell().textContent = value;
+    row.forEach((value, k) => {
+      const cell = line.insertCell();
+      cell.textContent = value;
+      if (isWord[k]) cell.className = "word";
+    });
   }
   box.append(made);
   return box;
