@@ -154,6 +154,7 @@ def test_where_an_ensemble_does_not_fit_attention_takes_its_place(
     tables = ("--edges", edges, "--nodes", nodes, "--label", "topic", "--epochs", "2", "--no-plots")
     fits = ask("train", *tables, "--trials", "2", "--out", tmp_path / "fits")
     assert fits["rows"][0]["model"] == "ensemble"
-    monkeypatch.setattr("conjoint.training.memory.available_memory", lambda: 10_000)
+    for module in ("training.memory", "selection.learner"):
+        monkeypatch.setattr(f"conjoint.{module}.available_memory", lambda: 10_000)
     row = ask("train", *tables, "--out", tmp_path / "not")["rows"][0]
     assert row["model"] == "cat-i-mf" and row["batch"]["kind"] in ("clusters", "neighbours")
