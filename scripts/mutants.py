@@ -10,8 +10,8 @@ A mutant is a copy of the package in which one operator, constant, condition, ar
 statement is another. It is killed if one of the tests that enter the changed function fails (for a change
 outside of functions: that enter any function of the module), quickest first, or hangs. A survivor needs a
 test, or an entry in results/mutants/survivors.toml: `equivalent` if no test could tell it from the original,
-`limit` if it moves a constant that is an estimate or a tolerance and that nothing promises. Both count as not
-killed; the score leaves out the equivalents alone.
+`limit` if it moves a constant that is an estimate or a tolerance and that nothing promises, `processes` if
+only processes that train together could tell. All count as not killed; the score leaves out equivalents.
 
 The order in which mutants are drawn depends on the seed and on each mutant, not on how many there are: a
 sample stays the same but for the statements that changed. Tests run in forks of one process that has torch
