@@ -167,7 +167,7 @@ def _circle(
             way: dict[str, Any] = {"rotation": turn - 180 * left, "rotation_mode": "anchor", "va": "center"}
             words = label(name_of(node), 14)
             axes.text(1.18 * x, 1.18 * y, words, fontsize=7, ha="right" if left else "left", **way)
-    axes.set(xlim=(-2.4, 2.4), ylim=(-2.2, 2.2), aspect="equal", xticks=[], yticks=[])
+    axes.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.6), aspect="equal", xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
 
 
