@@ -184,8 +184,13 @@ def learn(
             with SciPy.
         split: a `Split`, a rule by name, or its options; by default what came with the data, or all labels.
         seed, seeds: the first seed, and how many trainings.
-        model, intervention, strategy, settings, train, batch: see `make_setting`. By default an ensemble, as
-            nodes say that its members were not trained on.
+        model: a name of `conjoint describe`. None: an ensemble, as nodes say that its members were not
+            trained on, or the paper's network around `intervention`.
+        intervention: in place of a model: a name, several joined by a plus, or "auto" (validation chooses).
+        strategy: "implicit" (default) or "explicit", with an intervention.
+        settings: of the network, such as `{"hidden": 16}`.
+        train: of training, such as `{"epochs": 100}`; what is left out is as recommended for the model.
+        batch: of batches, such as `{"kind": "neighbours"}`, for a graph that does not fit into memory.
         class_weight: "balanced" or numbers by class, see `TrainConfig`.
         metric: that the ensemble is chosen by, see `conjoint.training.metrics`; by default accuracy, and
             balanced accuracy with balanced weights.
