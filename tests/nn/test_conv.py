@@ -19,7 +19,9 @@ from conjoint import (
     adjacency,
     kernels,
 )
+from conjoint.errors import InputError
 from conjoint.graph.sparse import to_csr
+from conjoint.nn import ops
 from graphs import ALL, KITE, random_features, random_graph
 
 HEADS, OUT = 3, 4
@@ -288,3 +290,21 @@ def test_averaged_heads_are_the_mean_of_concatenated_ones_on_every_path(width: i
     wanted = side(x, edges).view(n, HEADS, OUT).mean(1)
     torch.testing.assert_close(mean(x, edges), wanted)
     torch.testing.assert_close(mean(x, edges, return_attention_weights=True)[0], wanted)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_dropout_of_the_features_may_be_left_to_the_layer(sparse: bool, bias: bool) -> None:
+    """Dense and sparse x, with W before and after the sum: the same as features that were dropped before."""
+    edges, n = random_graph(25, 60, undirected=False)
+    seed = torch.tensor([5])
+    for width in (5, 30):
+        torch.manual_seed(0)
+        x, conv = random_features(n, width), CATConv(width, OUT, HEADS, bias=bias).double()
+        if conv.bias is not None:
+            torch.nn.init.normal_(conv.bias)
+        given = x.to_sparse_csr() if sparse else x
+        wanted = conv(ops.drop(given, 0.4, seed).to_dense() if sparse else ops.drop(x, 0.4, seed), edges)
+        torch.testing.assert_close(conv(given, edges, x_dropout=(0.4, seed)), wanted)
+    with pytest.raises(InputError, match="x_dropout"):
+        CATConv((30, 30), OUT, add_self_loops=False)((x.float(), x.float()), edges, x_dropout=(0.4, seed))

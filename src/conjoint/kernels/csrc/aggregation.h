@@ -82,7 +82,7 @@ EXPORT void NAME(aggregate)(const NAME(Aggregation) * in, real *out, int threads
                 if (in->rowptr[i + 1] - in->rowptr[i] > LONG_RUN) aggregate_rows(in, mask, i, after = i + 1, last, out);
                 else if (narrow)
                     FOR_NARROW_SHAPES(in, narrow_rows(in, mask, scale, i, after, last, out, HEADS, CHANNELS, MERGED))
-                else FOR_WIDE_SHAPES(in, wide_rows(in, mask, scale, i, after, last, out, HEADS, VECTORS))
+                else wide_run(in, mask, scale, i, after, last, out);
             }
     }
 }
@@ -155,9 +155,7 @@ EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *g
                 else if (narrow)
                     FOR_NARROW_SHAPES(in, narrow_rows_backward(in, mask, scale, j, after, last, grad, set, d_x, d_alpha, by_self,
                                                                HEADS, CHANNELS, MERGED))
-                else
-                    FOR_WIDE_SHAPES(in, wide_rows_backward(in, mask, scale, j, after, last, grad, set, d_x, d_alpha, by_self,
-                                                           HEADS, VECTORS))
+                else wide_run_backward(in, mask, scale, j, after, last, grad, set, d_x, d_alpha, by_self);
             }
     }
     if (d_self != NULL) fold(partial, chunks, heads, d_self);

@@ -185,7 +185,11 @@ EXPORT void NAME(sparse_project_backward)(const NAME(SparseRows) * x, const real
 ALWAYS_INLINE void row_dots(const real *x, const real *vector, ix heads, ix channels, real *out) {
     if (heads == LANES && channels % LANES == 0) {
         lanes product[LANES];
-        for (ix h = 0; h < LANES; h++) product[h] = dot_vectors(x + h * channels, vector + h * channels, channels);
+        for (ix h = 0; h < LANES; h++) {
+            const real *a = x + h * channels, *b = vector + h * channels;
+            if (channels == LANES) product[h] = *lanes_at(a) * *lanes_at(b);
+            else product[h] = dot_vectors(a, b, channels);
+        }
         *(lanes *)out = sum_eight(product);
     } else
         for (ix h = 0; h < heads; h++) out[h] = dot(x + h * channels, vector + h * channels, channels);

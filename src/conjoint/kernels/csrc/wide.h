@@ -62,11 +62,12 @@ ALWAYS_INLINE void wide_rows_backward(const NAME(Aggregation) * in, Mask mask, r
     ix channels = vectors * LANES, stride = heads * channels;
     ix width = result_width(in, heads, channels), step = result_step(in, channels), start = in->back_rowptr[begin];
     real factor[2 * LONG_RUN * NARROW_HEADS], weight[2 * LONG_RUN * NARROW_HEADS];
+    if (heads == 1) mask_places(mask, scale, in->back_perm + start, in->back_rowptr[end] - start, factor);
     for (ix k = start; k < in->back_rowptr[end]; k++) {
         ix e = in->back_perm[k] * heads;
         real *f = factor + (k - start) * heads, *w = weight + (k - start) * heads;
-        if (set[in->back_row[k]]) mask_run(mask, scale, (uint64_t)e, heads, f);
-        else clear(f, heads);
+        if (!set[in->back_row[k]]) clear(f, heads);
+        else if (heads > 1) mask_run(mask, scale, (uint64_t)e, heads, f);
         SIMD for (ix h = 0; h < heads; h++) w[h] = in->alpha[e + h] * f[h];
         SIMD for (ix h = 0; h < (d_alpha != NULL ? heads : 0); h++) d_alpha[e + h] = 0;
     }
@@ -92,21 +93,38 @@ ALWAYS_INLINE void wide_rows_backward(const NAME(Aggregation) * in, Mask mask, r
     }
 }
 
-/* The shapes that are taken, as constants. */
-#define FOR_WIDE_SHAPES(in, call)                              \
-    if (in->heads == 8 && in->channels == 4 * LANES) {         \
-        enum { HEADS = 8, VECTORS = 4 };                       \
-        call;                                                  \
-    } else if (in->channels == 2 * LANES) {                    \
-        enum { VECTORS = 2 };                                  \
-        const ix HEADS = in->heads;                            \
-        call;                                                  \
-    } else if (in->channels == 4 * LANES) {                    \
-        enum { VECTORS = 4 };                                  \
-        const ix HEADS = in->heads;                            \
-        call;                                                  \
-    } else {                                                   \
-        enum { VECTORS = 8 };                                  \
-        const ix HEADS = in->heads;                            \
-        call;                                                  \
+/* The shapes that are taken, as constants: one head, a step of propagation; eight of 32 channels; any number. */
+#define FOR_WIDE_WIDTHS(call)                       \
+    if (in->channels == 2 * LANES) {                \
+        enum { VECTORS = 2 };                       \
+        call;                                       \
+    } else if (in->channels == 4 * LANES) {         \
+        enum { VECTORS = 4 };                       \
+        call;                                       \
+    } else {                                        \
+        enum { VECTORS = 8 };                       \
+        call;                                       \
     }
+#define FOR_WIDE_SHAPES(call)                              \
+    if (in->heads == 1) {                                  \
+        enum { HEADS = 1 };                                \
+        FOR_WIDE_WIDTHS(call)                              \
+    } else if (in->heads == 8 && in->channels == 4 * LANES) { \
+        enum { HEADS = 8, VECTORS = 4 };                   \
+        call;                                              \
+    } else {                                               \
+        const ix HEADS = in->heads;                        \
+        FOR_WIDE_WIDTHS(call)                              \
+    }
+
+/* Functions of their own, so that the compiler's registers for the narrow ones are not shared with these. */
+static __attribute__((noinline)) void wide_run(const NAME(Aggregation) * in, Mask mask, real scale, ix begin, ix end,
+                                               ix last, real *out) {
+    FOR_WIDE_SHAPES(wide_rows(in, mask, scale, begin, end, last, out, HEADS, VECTORS))
+}
+
+static __attribute__((noinline)) void wide_run_backward(const NAME(Aggregation) * in, Mask mask, real scale, ix begin,
+                                                        ix end, ix last, const real *grad, const uint8_t *set, real *d_x,
+                                                        real *d_alpha, double *by_self) {
+    FOR_WIDE_SHAPES(wide_rows_backward(in, mask, scale, begin, end, last, grad, set, d_x, d_alpha, by_self, HEADS, VECTORS))
+}
