@@ -87,7 +87,8 @@ def test_another_thread_has_its_own_buffers(recycled: memory._Recycled) -> None:
     place = memory.empty(LIKE, 100).data_ptr()
     found: list[int] = []
     other = threading.Thread(target=lambda: found.append(memory.empty(LIKE, 100).data_ptr()))
-    other.start(), other.join()
+    other.start()
+    other.join()
     assert memory.empty(LIKE, 100).data_ptr() == place != found[0]
 
 

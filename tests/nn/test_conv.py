@@ -301,7 +301,7 @@ def test_dropout_of_the_features_may_be_left_to_the_layer(sparse: bool, bias: bo
     for width in (5, 30):
         torch.manual_seed(0)
         x, conv = random_features(n, width), CATConv(width, OUT, HEADS, bias=bias).double()
-        if bias:
+        if conv.bias is not None:
             torch.nn.init.normal_(conv.bias)
         given = x.to_sparse_csr() if sparse else x
         wanted = conv(ops.drop(given, 0.4, seed).to_dense() if sparse else ops.drop(x, 0.4, seed), edges)
