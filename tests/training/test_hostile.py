@@ -336,3 +336,14 @@ def test_random_damage_anywhere_ends_in_one_line(finished: Path, tmp_path: Path)
             assert "\n" not in str(error)
         else:
             assert same_weights(model, truth)
+
+
+def test_a_training_done_elsewhere_is_kept_as_if_done_here(tmp_path: Path) -> None:
+    fitted, data, split = fit(small_model(), small_data(), small_split(), CONFIG), small_data(), small_split()
+    path = tmp_path / "adopted"
+    start_run(path, CONFIG, model=SPEC, data=data, split=split, origin={"name": "small"}).adopt(
+        fitted.history, snapshot(fitted.model), fitted.result()
+    )
+    model, run = load_run(path, build)
+    assert run.sidecar.finished and same_weights(model, fitted.model)
+    assert run.history(len(fitted.history)) == fitted.history
