@@ -23,7 +23,6 @@ from .graph.folder import is_graph_folder, open_folder, write_folder
 from .graph.graph import Graph
 from .graph.splits import Split
 from .nn import zoo
-from .selection.folds import too_few
 from .selection.learner import Trainings, graph_from, keep_training, split_options, train_graph
 from .text import shorten
 from .training import start_run
@@ -84,11 +83,9 @@ class Learned(Trainings):
         """
         best, y = self.best, self.graph.y.numpy()
         found = {kind: all_metrics(y[nodes], shares) for kind, (nodes, shares) in best.judged.items()}
-        val, train = best.split.val.numpy(), best.split.train.numpy()
+        val = best.split.val.numpy()
         if best.portfolio is None and best.batch is None and len(val):
             found = {"validation": all_metrics(y[val], best.probabilities[val]), **found}
-        elif best.portfolio is not None and not len(val) and too_few(y[train]):
-            found.pop("unseen", None)  # judged by the labels that trained
         return found
 
     def explain(self, node: Any, *, layer: int | None = None, most: int | None = None) -> dict[str, Any]:

@@ -185,6 +185,18 @@ def test_verbs_work_on_a_run_folder(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert [line.split(",")[3] for line in kept[1:]] == learned.predictions["predicted"].to_list()
 
 
+def test_the_only_label_of_a_class_always_trains() -> None:
+    graph = made_graph()[0]
+    labels = graph.y.clone()
+    labels[labels == 2] = -1
+    labels[7] = 2
+    splits = fold_splits(replace(graph, y=labels), every_label(labels.numpy(), 0), 0)
+    assert len(splits) == 10 and all(7 in one.train and 7 not in one.val for one in splits)
+    judged = torch.cat([one.val for one in splits])
+    assert set(judged.tolist()) == set(torch.nonzero(labels >= 0).flatten().tolist()) - {7}
+    assert too_few(np.array([0] * 9 + [1])) and not too_few(np.array([0] * 10 + [1]))
+
+
 def test_ten_labels_are_the_fewest_that_are_held_out_from_each_other() -> None:
     assert [too_few(np.arange(count) % 2) for count in (9, 10, 11)] == [True, False, False]
 

@@ -94,6 +94,8 @@ def use_of_labels(split: Split, portfolio: Portfolio | None) -> str:
     folds = 1 if portfolio is None else portfolio.folds
     if folds > 1 and not val + test:
         return f"all {train} labelled nodes train, in {folds} folds; each is judged without itself"
+    if portfolio is not None and portfolio.judged is None and not val + test:
+        return f"all {train} labelled nodes train, too few to judge by: what is shown is of these very nodes"
     used = f"split {split.name}: {train} train, {val} validation, {test} test"
     return f"{used}; training nodes judge too, in {folds} folds" if folds > 1 else used
 

@@ -26,13 +26,15 @@ def fold_splits(graph: Graph, split: Split, seed: int) -> list[Split]:
     """The splits that members are trained with.
 
     Where a given split has few validation nodes, its training nodes are cut into folds too, each judged
-    beside the validation nodes.
+    beside the validation nodes. The only label of a class always trains.
     """
     if split.val.numel() >= FEW_VALIDATION:
         return [split]
     y, nodes = graph.y.numpy(), split.train.numpy()
     if too_few(y[nodes]):  # nothing can be held out: the labels that train also choose
         return [split if split.val.numel() else Split(split.train, split.train, "all", seed)]
+    alone = np.bincount(y[nodes])[y[nodes]] == 1
+    kept, nodes = nodes[alone], nodes[~alone]
     count = next((folds for most, folds in FOLDS if len(nodes) <= most), LARGE)
     count = min(count, max(2, len(nodes) // LEAST_FOLD))
     order = np.random.default_rng(seed).permutation(nodes)
@@ -43,11 +45,12 @@ def fold_splits(graph: Graph, split: Split, seed: int) -> list[Split]:
     made = []
     for k in range(cut):
         val = torch.from_numpy(nodes[part[nodes] == k])
-        train = torch.from_numpy(np.sort(nodes[part[nodes] != k]))
+        train = torch.from_numpy(np.sort(np.concatenate([kept, nodes[part[nodes] != k]])))
         made.append(Split(train, torch.cat([split.val, val]).unique(), f"fold {k + 1} of {count}", seed))
     return made
 
 
 def too_few(labels: Array) -> bool:
-    """Whether a class would vanish from training if one of its labels were held out."""
-    return bool(np.unique(labels, return_counts=True)[1].min() < 2) or len(labels) < FEWEST
+    """Whether too few labels could be held out without a class vanishing from training."""
+    counts = np.unique(labels, return_counts=True)[1]
+    return bool(counts[counts > 1].sum() < FEWEST)

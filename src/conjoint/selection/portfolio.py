@@ -45,7 +45,8 @@ class Portfolio:
     estimate: dict[str, float]  # every metric of the ensemble
     left_out: tuple[str, ...] = ()  # members that were not begun, as time would not have sufficed
     interrupted: bool = False
-    # The nodes that `estimate` is of, and the ensemble's probabilities by trainings without them.
+    # The nodes that `estimate` is of, and the ensemble's probabilities by trainings without them. None:
+    # labels were too few to hold any out, and `estimate` is of those that trained.
     judged: tuple[Array, Array] | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:

@@ -329,7 +329,7 @@ class Search:
             all_metrics(truth, calibrated),
             tuple(self.left_out),
             interrupted,
-            (nodes, calibrated),
+            None if self.unjudged else (nodes, calibrated),
         )
         return ensemble.eval(), spec, portfolio
 
