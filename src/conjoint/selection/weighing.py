@@ -17,7 +17,7 @@ from ..training.metrics import log_loss, merit
 Array = npt.NDArray[Any]
 PICKS, SAMPLES, MOST_NODES = 12, 20, 4000
 LEAST_SHARE = 0.03  # a member that counts for less is left out
-SURE = 0.84  # share of the samples in which one member alone must be ahead, as by one standard error
+SURE = 0.9  # share of the samples in which one member alone must be ahead
 
 
 def weigh(shares: Sequence[Array], y: Array, metric: str = "accuracy", seed: int = 0) -> Array:
