@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from conjoint.data import read_graph
-from conjoint.data.own import read_grown
+from conjoint.data.own import read_new_nodes
 from conjoint.errors import InputError
 from conjoint.graph.graph import Graph
 
@@ -254,11 +254,11 @@ def test_new_nodes_tell_what_training_did_not_know_and_count_their_own_rows(tmp_
     new, links = tmp_path / "new.csv", tmp_path / "links.csv"
     new.write_text("id,label,size,city\nm1,,3,Paris\n")
     links.write_text("source,target\nm1,n3\n")
-    after = read_grown(before, given, nodes=new, edges=links)
+    after = read_new_nodes(before, given, nodes=new, edges=links)
     assert any("training did not know" in note and "'Paris'" in note for note in after.notes)
     new.write_text("id,label,size,city\nm1,,3,Paris\nm1,,4,Rome\n")
     links.write_text("source,target\nm1,n3\nm1,zz\n")
     with pytest.raises(InputError) as error:
-        read_grown(before, given, nodes=new, edges=links)
+        read_new_nodes(before, given, nodes=new, edges=links)
     assert f"{new}: node id 'm1' stands in row 1 and again in row 2" in str(error.value)
     assert f"{links} row 2, column 'target': id 'zz'" in str(error.value)

@@ -13,7 +13,7 @@ import pytest
 
 from conjoint.cli import main
 from conjoint.data import read_graph, sentences
-from conjoint.data.own import read_grown
+from conjoint.data.own import read_new_nodes
 from conjoint.data.preview import check
 from conjoint.data.sentences import model_folder, sentence_block
 from conjoint.errors import InputError
@@ -122,7 +122,7 @@ def test_a_run_predicts_new_nodes_by_the_vectors_of_their_texts(
     (tmp_path / "new.csv").write_text("id,about\nm1,a cat and a dog\nm2,a red car\n")
     (tmp_path / "links.csv").write_text("source,target\nm1,n0\nm2,n4\n")
     before = read_graph(**given)
-    after = read_grown(before, given, nodes=tmp_path / "new.csv", edges=tmp_path / "links.csv")
+    after = read_new_nodes(before, given, nodes=tmp_path / "new.csv", edges=tmp_path / "links.csv")
     assert np.array_equal(after.x.to_dense()[:12].numpy(), before.x.to_dense().numpy())
     named = ["--edges", files["edges"], "--nodes", files["nodes"], "--text", "about", "--text-model", PACKAGE]
     short = ["--model", "gcn", "--seeds", "1", "--epochs", "5", "--no-plots", "--no-report", "--quiet"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.own import read_grown
+from ..data.own import read_new_nodes
 from ..errors import InputError
 from ..nn.zoo import input_features, input_graph
 from ..text import clean
@@ -66,7 +66,7 @@ def _new_nodes(opened: Opened, options: argparse.Namespace) -> dict[str, Any]:
             "could join; use conjoint.training.predict_new_nodes in Python"
         )
     name, settings = opened.run.spec.name, dict(opened.run.spec.settings)
-    after = read_grown(before, given, nodes=options.new_nodes, edges=options.new_edges)
+    after = read_new_nodes(before, given, nodes=options.new_nodes, edges=options.new_edges)
     for note in after.notes:
         if note not in before.notes:
             remark(options, clean(note))

@@ -138,7 +138,7 @@ def read_own(
     )
 
 
-def read_grown(
+def read_new_nodes(
     before: Graph, given: Mapping[str, Any], *, nodes: File, edges: File, max_bytes: int = MAX_BYTES
 ) -> Graph:
     """The graph `before`, read with the arguments `given` to `read_graph`, and the new tables in one.
@@ -151,7 +151,7 @@ def read_grown(
     if whole or given.get("nodes") is None or given.get("features") is not None:
         raise InputError(
             f"{nodes}: new nodes can join a graph that was read from an edge table and a node table with "
-            "features; train on the grown graph instead"
+            "features; train on the graph with them instead"
         )
     form: dict[str, Any] = {key: given.get(key) for key in ("delimiter", "encoding")} | {
         "max_bytes": max_bytes

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conjoint.data.own import read_graph, read_grown
+from conjoint.data.own import read_graph, read_new_nodes
 from conjoint.errors import InputError
 
 KNOWN = """\
@@ -30,7 +30,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
 def test_known_rows_stay_and_new_rows_follow_them(files: dict[str, Path]) -> None:
     given = {"edges": str(files["edges"]), "nodes": str(files["nodes"]), "label": "team", "text": ["motto"]}
     before = read_graph(**given)  # type: ignore[arg-type]
-    after = read_grown(before, given, nodes=files["new_nodes"], edges=files["new_edges"])
+    after = read_new_nodes(before, given, nodes=files["new_nodes"], edges=files["new_edges"])
     assert list(after.node_ids) == ["a", "b", "c", "d", "e", "f"]
     assert after.feature_names == before.feature_names and after.class_names == ["x", "y"]
     assert after.y.tolist() == [0, 1, 0, 1, -1, -1]  # team z is no class that training knew
@@ -50,11 +50,11 @@ def test_an_edge_to_a_node_that_nobody_knows_is_refused(files: dict[str, Path]) 
     files["new_edges"].write_text("source,target\ne,zoe\n")
     before = read_graph(**given)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="'zoe' is not in"):
-        read_grown(before, given, nodes=files["new_nodes"], edges=files["new_edges"])
+        read_new_nodes(before, given, nodes=files["new_nodes"], edges=files["new_edges"])
 
 
 def test_a_graph_with_features_made_from_edges_cannot_grow(files: dict[str, Path]) -> None:
     given = {"edges": str(files["edges"]), "nodes": str(files["nodes"]), "features": "degree:4"}
     before = read_graph(str(files["edges"]), str(files["nodes"]), features="degree:4", text=["motto"])
-    with pytest.raises(InputError, match="train on the grown graph"):
-        read_grown(before, given, nodes=files["new_nodes"], edges=files["new_edges"])
+    with pytest.raises(InputError, match="train on the graph with them"):
+        read_new_nodes(before, given, nodes=files["new_nodes"], edges=files["new_edges"])
