@@ -39,6 +39,7 @@ NOT_RUN = {
         "python -m benchmarks.scale_run ",
         "python -m benchmarks.scale_accuracy ",
         "python -m benchmarks.scale_ranks ",
+        "python scripts/mutants.py ",
         "python scripts/fuzz.py ",
         "python scripts/faults.py ",
         "conjoint reproduce random-splits --quick",
