@@ -2,7 +2,6 @@
 
 import csv
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from browser import opened
 from conjoint.cli import main
 from conjoint.evaluation.run_report import (
     Judged,
@@ -25,7 +25,6 @@ from conjoint.evaluation.run_report import (
 )
 from conjoint.graph.graph import Graph
 from conjoint.training.metrics import METRICS
-from experiments.test_report_browser import FLAGS
 from small_training import CLASSES, small_data
 
 HOSTILE = "</script><script>window.caught=1</script><img src=x onerror=window.caught=1>"
@@ -51,21 +50,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("no chromium with chromedriver here; scripts/install_browser.sh installs them")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    running = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    try:
-        running.get(page.as_uri())
+    with opened(page, tmp_path_factory.mktemp("profile")) as running:
         yield running
-    finally:
-        running.quit()
 
 
 def text_of(browser: Any, place: str) -> str:

@@ -1,32 +1,19 @@
 """The report in a real browser, opened from a file: it renders, sorts, explores, and fetches nothing."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from browser import opened
 from conjoint.experiments.report import build_report
 from fake_portrait import portrait
 from fake_rows import rows_of_everything
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-By = pytest.importorskip("selenium.webdriver.common.by").By
+By = pytest.importorskip("selenium.webdriver.common.by", reason="selenium is not installed").By
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
-
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1200,900",
-)
 
 
 @pytest.fixture(scope="module")
@@ -38,20 +25,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("no chromium with chromedriver here; scripts/install_browser.sh installs them")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    running = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    try:
-        running.get(page.as_uri())
+    with opened(page, tmp_path_factory.mktemp("profile")) as running:
         yield running
-    finally:
-        running.quit()
 
 
 def first_table(browser: Any) -> Any:
