@@ -372,15 +372,16 @@ def train_ensemble(
         row = run.history(1)[0]
         fitted = Fitted(model, run.config, [row], 1, "epochs")
         return Trained(fitted, graph, split, row["seconds"], None, portfolio, run.spec)
-    members = members_of(setting, graph)
-    large = [member.name for member in members if not fits(member, graph)]
-    if large and tell is not None:
-        tell(f"memory would not suffice for {'; '.join(large)}: left out")
+    asked = members_of(setting, graph)
+    members = [member for member in asked if fits(member, graph)]
+    if len(members) < len(asked) and tell is not None:
+        large = "; ".join(member.name for member in asked if member not in members)
+        tell(f"memory would not suffice for {large}: left out")
     options: dict[str, Any] = {
         "metric": setting.search.get("metric", "accuracy"),
         "single": bool(setting.search.get("single")),
         "budget": Budget(setting.search.get("minutes"), setting.search.get("trials")),
-        "members": [member for member in members if fits(member, graph)],
+        "members": members,
         "tell": tell,
         "watch": watch,
     }
