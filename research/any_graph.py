@@ -223,9 +223,8 @@ def page(rows: list[dict[str, Any]]) -> str:
 
 
 def table(found: Mapping[tuple[str, str], list[dict[str, Any]]]) -> str:
-    names = [*LINES]
-    for some in found.values():
-        names += [name for row in some for name in row["test"] if name not in names]
+    own = [name for some in found.values() for row in some for name in row["test"]]
+    names = list(dict.fromkeys([*LINES, *own]))
     heads = [f"{graph} ({len(some)})" for (graph, _), some in found.items()]
     lines = ["| | " + " | ".join(heads) + " |", "|---|" + "---|" * len(heads)]
     best = {}

@@ -16,7 +16,7 @@ def made_up(spec: RunSpec, test_accuracy: float = 0.8, **more: Any) -> dict[str,
     row |= {"test_accuracy": test_accuracy, "all_accuracy": test_accuracy - 0.01, "val_accuracy": 0.79}
     row |= {"best_epoch": 10, "epochs": 110, "parameters": 1000, "seconds": 2.0, "fit_seconds": 1.1}
     row |= {"peak_mib": 400.0, "grown_mib": 30.0, "made_with": {"cpu": "AVX2"}}
-    row["release"] = {"rule": "release", "saw_test": True, "best_epoch": 7}
+    row["release"] = {"rule": "release", "reading": 2, "saw_test": True, "best_epoch": 7}
     row["release"] |= {"test_accuracy": test_accuracy + 0.01, "all_accuracy": test_accuracy}
     return row | more
 

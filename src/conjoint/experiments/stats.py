@@ -83,9 +83,8 @@ def results_of(
 
 def _result(group: Sequence[Row], metric: str, against: Paired | None) -> Result:
     good = [row for row in group if "failed" not in row]
-    watched = [row for row in good if metric in row.get("release", {})]
-    # The rule was read wrongly once; where some rows are right, the others are left out.
-    watched = [row for row in watched if "reading" in row["release"]] or watched
+    # Rows without "reading" are from before the authors' rule was read rightly: nothing of theirs is shown.
+    watched = [row for row in good if metric in row.get("release", {}) and "reading" in row["release"]]
     return Result(
         estimate=estimate([row[metric] for row in good]) if good else None,
         failed=len(group) - len(good),
