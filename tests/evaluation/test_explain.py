@@ -129,6 +129,23 @@ def test_every_kind_of_model_is_explained_and_left_as_it_was(name: str) -> None:
     assert bool(found.attention) == (name not in ("gcn", "resmlp"))
 
 
+def test_trees_read_the_labels_of_the_part() -> None:
+    nodes = torch.arange(0, NODES, 2)
+    split = Split(nodes, nodes + 1, "half")
+    model = fit_closed_form("boosting", {}, DATA, split, CONFIG)[0].model
+    before = shares(model)
+    for node in (4, 11, 20):
+        found = why(model, node)
+        assert found.bounds["whole_component"]
+        assert found.on_part == pytest.approx(found.probability, abs=1e-5)
+    np.testing.assert_array_equal(shares(model), before)
+
+
+def test_a_smaller_part_may_be_asked_for() -> None:
+    found = why(network(), 7, around=8)
+    assert found.bounds["sampled"] and found.bounds["nodes"] == 8
+
+
 def test_a_part_is_exact_for_what_reaches_less_far(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(occlusion, "USUAL_NODES", 5)
     found = why(network(), 7)

@@ -37,6 +37,16 @@ def test_it_is_the_weighted_mean_at_a_temperature() -> None:
     assert torch.allclose(made.embed(GRAPH.x, graph).norm(dim=1), torch.ones(NODES), atol=1e-4)
 
 
+def test_in_short_it_asks_one_training_of_each_member() -> None:
+    made, graph = make(), GRAPH.adjacency
+    short = made.in_short()
+    assert short.infos == [MemberInfo("a", 0.5, False), MemberInfo("b", 0.5, True)]
+    assert list(short.members) == list(made.members)[:2] and short.temperature == made.temperature
+    x = row_normalise(GRAPH.x)
+    parts = made.members[0].probabilities(GRAPH.x, graph), made.members[1].probabilities(x, graph)  # type: ignore[operator]
+    assert torch.equal(short.probabilities(GRAPH.x, graph), short.joined(parts).softmax(dim=1))
+
+
 @pytest.mark.parametrize(
     "settings",
     [

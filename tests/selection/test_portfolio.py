@@ -68,6 +68,13 @@ def test_it_predicts_better_than_chance_and_its_estimate_is_of_unseen_nodes() ->
     assert sum(one["weight"] for one in found.members) == pytest.approx(1.0, abs=1e-3)
 
 
+def test_what_the_search_asked_its_members_is_what_the_ensemble_says() -> None:
+    graph, _ = made_graph()
+    shares, found = learnt(graph, every_label(graph.y.numpy(), 0), members=QUICK)[1:]
+    assert found.everywhere is not None and np.array_equal(found.everywhere, shares.numpy())
+    assert "everywhere" not in found.to_dict()
+
+
 def test_labels_of_test_nodes_change_no_bit() -> None:
     graph, _ = made_graph(hidden=0)
     split = graph.split("fraction", seed=0)

@@ -96,6 +96,17 @@ def test_trees_are_scikit_learns(rank: int) -> None:
     assert (ours.argmax(1) == TOPICS.y.numpy()).mean() > 0.9
 
 
+def test_few_and_many_nodes_go_down_the_trees_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, every = fit_boosting(TOPICS, many_labels(TOPICS), 0), slice(None)
+    found = []
+    for most in (0, 2**40):
+        monkeypatch.setattr("conjoint.nn.simple.AT_ONCE", most)
+        found.append(model.probabilities(TOPICS.x, TOPICS.adjacency, every))
+    assert torch.equal(*found)
+    some = model.probabilities(TOPICS.x, TOPICS.adjacency, slice(None, None, 7))
+    assert torch.equal(some, found[0][::7])
+
+
 def test_trees_for_two_classes() -> None:
     graph = TOPICS.changed(y=(TOPICS.y == 1).long(), class_names=["no", "yes"])
     theirs, ours = theirs_and_ours(graph, many_labels(graph))

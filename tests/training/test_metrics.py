@@ -42,6 +42,23 @@ def test_two_classes_are_judged_by_the_second() -> None:
     assert METRICS["average-precision"](y, p) == pytest.approx(sk.average_precision_score(y, p[:, 1]))
 
 
+def test_equal_scores_and_classes_that_nobody_has_are_counted_as_there() -> None:
+    p = np.round(P, 1)
+    assert METRICS["roc-auc"](Y, p) == pytest.approx(
+        np.mean([sk.roc_auc_score(c == Y, p[:, c]) for c in range(4)])
+    )
+    assert METRICS["average-precision"](Y, p) == pytest.approx(
+        np.mean([sk.average_precision_score(c == Y, p[:, c]) for c in range(4)])
+    )
+    some = Y < 3  # the fourth class is said here and there, and nobody has it
+    assert METRICS["macro-f1"](Y[some], P[some]) == pytest.approx(
+        sk.f1_score(Y[some], BEST[some], average="macro")
+    )
+    assert METRICS["balanced-accuracy"](Y[some], P[some]) == pytest.approx(
+        sk.recall_score(Y[some], BEST[some], labels=[0, 1, 2], average="macro")
+    )
+
+
 def test_calibration_error() -> None:
     sure = np.array([[0.75, 0.25]] * 8)
     assert calibration_error(np.array([0] * 6 + [1] * 2), sure) == pytest.approx(0.0)

@@ -133,6 +133,7 @@ def explain(
     *,
     layer: int | None = None,
     most: int | None = None,
+    around: int | None = None,
 ) -> Why:
     """Why the model predicts what it predicts for one node.
 
@@ -140,10 +141,11 @@ def explain(
         probabilities: of every node, as the model gives them on the whole graph. [nodes, classes]
         layer: of the attention, counted from 1; None: the mean of all.
         most: removals to try; by default as many as take some seconds.
+        around: nodes of the part that is asked, by default 3000; of more, some stand for the rest.
     """
     if not 0 <= node < graph.num_nodes:
         raise InputError(f"node {node}: the graph has nodes 0 to {graph.num_nodes - 1}")
-    asked = Occlusion(model, graph, config, node)
+    asked = Occlusion(model, graph, config, node, around)
     part, chosen = asked.part, int(probabilities[node].argmax())
     most = most or min(MOST, max(LEAST, WORK // (part.size * len(asked.members))))
     listens_to, attention, by_member, weight = _attention(asked, layer)

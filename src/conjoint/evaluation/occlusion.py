@@ -49,8 +49,9 @@ class Part:
         return self.n_id.numel()
 
 
-def part_around(whole: Adjacency, node: int, seed: int = 0) -> Part:
-    """As many hops as fit into `USUAL_NODES`, two at least; rings that go beyond `MOST_NODES` are sampled."""
+def part_around(whole: Adjacency, node: int, most: int | None = None, seed: int = 0) -> Part:
+    """As many hops as fit into `USUAL_NODES`, two at least; rings that go beyond `most` are sampled."""
+    most = most or MOST_NODES
     n_id = frontier = torch.tensor([node])
     local = torch.full((whole.num_src,), -1)
     local[node] = 0
@@ -61,8 +62,8 @@ def part_around(whole: Adjacency, node: int, seed: int = 0) -> Part:
         total = n_id.numel() + ring.numel()
         if ring.numel() == 0 or (hops >= LEAST_HOPS and total > USUAL_NODES):
             break
-        if total > MOST_NODES:
-            sampled, room = True, MOST_NODES - n_id.numel()
+        if total > most:
+            sampled, room = True, most - n_id.numel()
             ring = torch.from_numpy(np.sort(np.random.default_rng(seed).choice(ring.numpy(), room, False)))
         local[ring] = torch.arange(n_id.numel(), n_id.numel() + ring.numel())
         n_id, frontier, hops = torch.cat([n_id, ring]), ring, hops + 1
@@ -97,12 +98,14 @@ class Held(Intervention):
 class Occlusion:
     """A model around one node of its graph: its members' probabilities, as often as something is removed."""
 
-    def __init__(self, model: NodeModel, graph: Graph, config: TrainConfig, node: int) -> None:
+    def __init__(
+        self, model: NodeModel, graph: Graph, config: TrainConfig, node: int, most: int | None = None
+    ) -> None:
         self.model, self.graph = model, graph
         batch = whole_graph(model, graph, config)
         self.device = batch.labels.device
         self.whole = graph.adjacency
-        self.part = part_around(self.whole, node)
+        self.part = part_around(self.whole, node, most)
         self.x = rows(batch.x, self.part.n_id.to(self.device))
         self.blank = _usual_row(graph, batch.x)  # stands for features that are removed
         self.members: list[tuple[str, float, NodeModel]] = [("", 1.0, model)]
@@ -185,7 +188,8 @@ class Occlusion:
         x, found = self.features(removals), dict[str, Tensor]()
         with self.on_copies(entry, len(removals)):
             for k, (name, weight, member) in enumerate(self.members):
-                out = member.probabilities(self.reads(k, x), self.form(member, adj))[:: self.part.size]
+                firsts = slice(None, None, self.part.size)
+                out = member.probabilities(self.reads(k, x), self.form(member, adj), firsts)
                 found[name] = found.get(name, 0.0) + weight * out
         return torch.stack([found[name] for name in self.names], dim=1).cpu() / self.weights[:, None]
 
@@ -207,9 +211,11 @@ class Occlusion:
                     assert member.intervention is not None
                     back.callback(setattr, member, "intervention", member.intervention)
                     member.intervention = Held(scores[entry], member.intervention)
-                if isinstance(member, LabelPropagation):
+                if isinstance(member, LabelPropagation) or (
+                    isinstance(member, BoostedTrees) and member.reads_labels
+                ):
                     back.callback(setattr, member, "labels", member.labels)
-                    member.labels = member.labels[self.part.n_id].repeat(copies)
+                    member.labels = member.labels[self.part.n_id.to(self.device)].repeat(copies)
             yield
 
     def joined(self, members: Tensor, weights: Tensor | None = None) -> Tensor:

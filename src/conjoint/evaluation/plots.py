@@ -157,7 +157,7 @@ def project(vectors: Points, way: str, seed: int = 0) -> tuple[Points, npt.NDArr
 def _principal(vectors: Points) -> Points:
     """The two leading principal components, signs fixed so that no machine flips the picture."""
     centred = vectors - vectors.mean(axis=0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    axes = np.linalg.eigh(centred.T @ centred)[1].T[::-1]  # few columns, many rows: far less work than an SVD
     axes = axes[:2] * np.sign(axes[:2].sum(axis=1, keepdims=True) + 1e-30)
     points = centred @ axes.T
     return np.pad(points, ((0, 0), (0, 2 - points.shape[1])))

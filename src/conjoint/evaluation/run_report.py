@@ -21,6 +21,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ..graph.graph import Graph
 from ..graph.proximity import matrix_of
+from ..nn.ensemble import Ensemble
 from ..selection.learner import Trained
 from ..text import shorten
 from ..training import Run, embed
@@ -35,6 +36,7 @@ PAGE = Path(__file__).with_name("page")
 POINTS, EXPLAINED, MISTAKES, CLASSES, FEATURES, LETTERS = 2000, 24, 30, 20, 40, 60
 COLUMNS = 60  # of the user's tables
 ROWS = 12  # of each table of an explanation
+AROUND = 400  # nodes that an explanation looks at
 RESAMPLES, MOST_RESAMPLED = 100, 2000  # of the bootstrap
 KINDS = {"unseen": "nodes that the judged trainings had not seen", "test": "test nodes"}
 
@@ -136,14 +138,15 @@ def _explanations(
     classes: Sequence[str],
     names: Sequence[str] | None,
 ) -> list[dict[str, Any]]:
-    """Of as many of the chosen nodes as one explanation's work allows for each, in short."""
+    """At about one explanation's work in all: a training of each member is asked, on `AROUND` nodes."""
     model, graph, config = trained.fitted.model, trained.graph, trained.fitted.config
-    trainings = len(getattr(model, "members", [model]))
-    most = int(np.clip(WORK // (max(1, len(chosen)) * trainings * 200), 8, 40))
+    model = model.in_short() if isinstance(model, Ensemble) else model
+    each = AROUND * len(getattr(model, "members", [model]))
+    most = int(np.clip(WORK // (max(1, len(chosen)) * each), 8, 40))
     said = {int(n): (one, k) for one in judged for k, n in enumerate(one.nodes)} if judged else {}
     made = []
-    for node in chosen[: max(4, min(len(chosen), WORK // (most * trainings * 200)))]:
-        found = explain(model, graph, config, node, trained.probabilities, most=most)
+    for node in chosen[: max(4, WORK // (most * each))]:
+        found = explain(model, graph, config, node, trained.probabilities, most=most, around=AROUND)
         document = as_document(found, graph, classes, trained.probabilities, names)
         document = {
             key: _short(part) for key, part in document.items() if key not in ("attention", "looked_at")
@@ -488,7 +491,8 @@ def run_page(
         f"{count:,} of {graph.num_nodes:,} nodes, placed by two principal components of what the model makes "
         f"of them, coloured by class. Large dots are explained: {len(nodes['whys'])} nodes, mistakes first. "
         "Point at a dot, choose a node from the list, or use the arrow keys while the map has the focus. "
-        "Of any other node, `conjoint explain` tells."
+        f"Here one training of each member is asked, on {AROUND} nodes around the node at most; `conjoint "
+        "explain` asks all, of any node."
         if count
         else "Trained in batches: the map and the explanations are left out. `conjoint explain` makes one."
     )

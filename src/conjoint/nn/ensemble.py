@@ -1,7 +1,7 @@
 """Several trained models as one: the weighted mean of their probabilities, with one temperature."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -56,12 +56,26 @@ class Ensemble(ScoredModel):
             member.observe(self.reads(info, x), graph)
 
     def forward(self, x: Tensor, graph: Adjacency) -> Tensor:
+        return self.joined(member(self.reads(info, x), graph).softmax(dim=1) for info, member in self.each())
+
+    def joined(self, shares: Iterable[Tensor]) -> Tensor:
+        """Its logits from the probabilities of every member, in their order."""
         mean: Tensor | None = None
-        for info, member in self.each():
-            part = info.weight * member(self.reads(info, x), graph).softmax(dim=1)
+        for info, share in zip(self.infos, shares, strict=True):
+            part = info.weight * share
             mean = part if mean is None else mean + part
         assert mean is not None
         return mean.clamp(min=TINY).log() / self.temperature
+
+    def in_short(self) -> "Ensemble":
+        """One training of each member, with the weight of all of them: for who asks it very often."""
+        first = {info.name: (info, member) for info, member in reversed(self.each())}
+        names = dict.fromkeys(info.name for info in self.infos)
+        infos = [
+            replace(first[name][0], weight=sum(one.weight for one in self.infos if one.name == name))
+            for name in names
+        ]
+        return Ensemble([first[name][1] for name in names], infos, self.temperature).eval()
 
     def member_probabilities(self, x: Tensor, graph: Adjacency) -> dict[str, tuple[float, Tensor]]:
         """By name: its weight, and the mean of its trainings' probabilities."""

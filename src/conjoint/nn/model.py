@@ -83,6 +83,10 @@ class NodeModel(nn.Module):
         """Logits. [nodes, features] -> [targets, classes]"""
         raise NotImplementedError
 
+    def logits_of(self, x: Tensor, graph: Any, nodes: slice) -> Tensor:
+        """The logits of some nodes, for models that save work where few are asked for."""
+        return self(x, graph)[nodes]
+
     def embed(self, x: Tensor, graph: Any) -> Tensor:
         """The last hidden representation of each node. -> [targets, hidden]"""
         raise NotImplementedError
@@ -112,10 +116,10 @@ class NodeModel(nn.Module):
         return []
 
     @torch.no_grad()
-    def probabilities(self, x: Tensor, graph: Any) -> Tensor:
+    def probabilities(self, x: Tensor, graph: Any, nodes: slice = slice(None)) -> Tensor:
         """Class probabilities without dropout. -> [targets, classes]"""
         with evaluating(self):
-            return self(x, graph).softmax(dim=-1)
+            return self.logits_of(x, graph, nodes).softmax(dim=-1)
 
 
 class ScoredModel(NodeModel):

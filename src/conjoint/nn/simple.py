@@ -3,6 +3,9 @@
 They are modules so that a run folder, an ensemble and new nodes treat them as any other network.
 """
 
+from collections.abc import Iterator
+
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -17,6 +20,7 @@ from .model import ScoredModel
 from .random_propagation import propagate, propagation_weights
 
 ABSENT = -30.0  # logit of a class that no training node has
+AT_ONCE = 2**18  # places of nodes in trees that are followed side by side
 
 
 class SimpleModel(ScoredModel):
@@ -180,21 +184,46 @@ class BoostedTrees(SimpleModel):
         return torch.cat(parts, dim=1)
 
     def forward(self, x: Tensor, graph: Adjacency) -> Tensor:
-        table = self.columns(x, graph).double()
+        return self.logits_of(x, graph, slice(None))
+
+    def logits_of(self, x: Tensor, graph: Adjacency, nodes: slice) -> Tensor:
+        table = self.columns(x, graph)[nodes].double()
         self._check(table.size(1))
+        some = table.size(0) * self.root.numel() < AT_ONCE
         out = self.baseline.repeat(len(table), 1)
-        for roots in self.root:  # a round at a time bounds the memory
-            at = roots.repeat(len(table), 1)  # [nodes, trees]
-            while True:
-                goes_left = table.gather(1, self.column[at]) <= self.threshold[at]
-                below = torch.where(goes_left, self.left[at], self.right[at])
-                if torch.equal(below, at):
-                    break
-                at = below
-            out = out + self.value[at]
+        for part in self._walks(table) if some else self._cuts(table):
+            out = out + part
         if self.per_round == 1:
             out = torch.cat([torch.zeros_like(out), out], dim=1)
         return out.to(self.anchor.dtype)
+
+    def _walks(self, table: Tensor) -> Tensor:
+        """What each round adds for a few nodes: all go down all trees at once. [rounds, nodes, trees]"""
+        at = self.root.flatten().repeat(len(table), 1)
+        while True:
+            goes_left = table.gather(1, self.column[at]) <= self.threshold[at]
+            below = torch.where(goes_left, self.left[at], self.right[at])
+            if torch.equal(below, at):
+                return self.value[at].view(len(table), *self.root.shape).transpose(0, 1)
+            at = below
+
+    def _cuts(self, table: Tensor) -> Iterator[Tensor]:
+        """The same for many: each node of a tree cuts those that came to it, and reads one column of them."""
+        columns, threshold = table.t().contiguous().cpu().numpy(), self.threshold.tolist()
+        column, left, right = (part.tolist() for part in (self.column, self.left, self.right))
+        value, everyone = self.value.tolist(), np.arange(len(table))
+        for roots in self.root.tolist():
+            found = np.empty((len(roots), len(table)))
+            for tree, root in enumerate(roots):
+                waiting = [(root, everyone)]
+                while waiting:
+                    at, nodes = waiting.pop()
+                    if left[at] == at:
+                        found[tree, nodes] = value[at]
+                        continue
+                    goes_left = columns[column[at], nodes] <= threshold[at]
+                    waiting += [(left[at], nodes[goes_left]), (right[at], nodes[~goes_left])]
+            yield torch.from_numpy(found).t().to(table)
 
     def _check(self, columns: int) -> None:
         """Weights may come from a file: every child lies behind its parent, so that each walk ends."""

@@ -53,6 +53,8 @@ class Trained:
     @cached_property
     def probabilities(self) -> npt.NDArray[np.float32]:
         """Of every node, computed once. [nodes, classes]"""
+        if self.portfolio is not None and self.portfolio.everywhere is not None:
+            return self.portfolio.everywhere  # the same bits: the search has asked every member already
         return np.concatenate([shares for _, shares in self._predicted()])
 
     def pieces(self) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:

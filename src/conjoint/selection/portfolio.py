@@ -48,10 +48,14 @@ class Portfolio:
     # The nodes that `estimate` is of, and the ensemble's probabilities by trainings without them. None:
     # labels were too few to hold any out, and `estimate` is of those that trained.
     judged: tuple[Array, Array] | None = field(default=None, repr=False)
+    # The ensemble's probabilities of every node, while those of its members are at hand; not kept.
+    everywhere: Array | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """All but `judged`, which is kept in a file of arrays."""
-        return {name: part for name, part in asdict(replace(self, judged=None)).items() if name != "judged"}
+        """All but arrays: `judged` is kept in a file of its own."""
+        arrays = ("judged", "everywhere")
+        plain = asdict(replace(self, judged=None, everywhere=None))
+        return {name: part for name, part in plain.items() if name not in arrays}
 
 
 def read_portfolio(path: Path) -> Portfolio:

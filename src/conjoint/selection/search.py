@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from ..errors import Diverged, InputError, Interrupted
 from ..graph.graph import Graph
@@ -289,10 +290,11 @@ class Search:
         heat = 1.0 if self.unjudged else temperature(mean, truth)
         calibrated = np.maximum(mean, 1e-12) ** (1.0 / heat)
         calibrated /= calibrated.sum(axis=1, keepdims=True)
-        settings, models = [], []
+        settings, models, everywhere = [], [], []
         for one, weight in zip(chosen, weights, strict=True):
-            for model, own_settings, divides in one.fitted.values() if weight > 0 else ():
+            for fold, (model, own_settings, divides) in one.fitted.items() if weight > 0 else ():
                 models.append(model)
+                everywhere.append(torch.from_numpy(one.shares[fold]))
                 settings.append(
                     {
                         "name": one.member.name,
@@ -330,6 +332,7 @@ class Search:
             tuple(self.left_out),
             interrupted,
             None if self.unjudged else (nodes, calibrated),
+            ensemble.joined(everywhere).softmax(dim=-1).numpy(),
         )
         return ensemble.eval(), spec, portfolio
 

@@ -25,12 +25,22 @@ def accuracy(y: Array, p: Array) -> float:
 
 def balanced_accuracy(y: Array, p: Array) -> float:
     """The mean of the classes' own accuracies: a rare class counts as much as a common one."""
-    return float(_scikit().recall_score(y, p.argmax(axis=1), labels=np.unique(y), average="macro"))
+    right, _, there = _counts(y, p)
+    return float((right[there > 0] / there[there > 0]).mean())
 
 
 def macro_f1(y: Array, p: Array) -> float:
     """The mean of the classes' F1."""
-    return float(_scikit().f1_score(y, p.argmax(axis=1), average="macro"))
+    right, said, there = _counts(y, p)
+    either = said + there  # twice the right ones, over all that were said or are there
+    return float((2.0 * right[either > 0] / either[either > 0]).mean())
+
+
+def _counts(y: Array, p: Array) -> tuple[Array, Array, Array]:
+    """Of each class, the nodes that are rightly said to have it, that are said to, and that have it."""
+    said, classes = p.argmax(axis=1), p.shape[1]
+    right, there = np.bincount(y[said == y], minlength=classes), np.bincount(y, minlength=classes)
+    return right, np.bincount(said, minlength=classes), there
 
 
 def log_loss(y: Array, p: Array) -> float:
@@ -48,12 +58,36 @@ def _one_against_rest(score: Callable[[Array, Array], float], y: Array, p: Array
 
 def roc_auc(y: Array, p: Array) -> float:
     """How surely a node of a class is ranked before one of another; classes against the rest, averaged."""
-    return _one_against_rest(_scikit().roc_auc_score, y, p)
+    return _one_against_rest(_area, y, p)
 
 
 def average_precision(y: Array, p: Array) -> float:
     """Precision averaged over recall; classes against the rest, averaged."""
-    return _one_against_rest(_scikit().average_precision_score, y, p)
+    return _one_against_rest(_precision, y, p)
+
+
+def _by_score(positive: Array, score: Array) -> tuple[Array, Array]:
+    """How many are positive and how many are not at each score that occurs, the highest first.
+
+    scikit-learn's functions give the same; they check their input for longer than this takes, and a bootstrap
+    asks for hundreds.
+    """
+    order = np.argsort(-score, kind="stable")
+    ordered = score[order]
+    start = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    found = np.add.reduceat(positive[order].astype(np.int64), start)
+    return found, np.diff(np.append(start, len(score))) - found
+
+
+def _area(positive: Array, score: Array) -> float:
+    found, other = _by_score(positive, score)
+    below = other.sum() - np.cumsum(other)
+    return float((found * (below + 0.5 * other)).sum() / (found.sum() * other.sum()))
+
+
+def _precision(positive: Array, score: Array) -> float:
+    found, other = _by_score(positive, score)
+    return float((found * np.cumsum(found) / np.cumsum(found + other)).sum() / found.sum())
 
 
 def calibration_error(y: Array, p: Array) -> float:
