@@ -135,8 +135,11 @@ def row_of(name: str, setting: str, k: int, root: str, peers: bool) -> dict[str,
         lines[title] = all_metrics(truth, np.tensordot(weights, np.stack([shares[i] for i in kept]), axes=1))
     best = int(np.argmax([(p.argmax(axis=1) == graph.y.numpy()[nodes]).mean() for p in unseen]))
     lines["best member by validation"] = all_metrics(truth, shares[best])
+    of_peers = {}
     for peer in PEERS if peers else ():
+        began = time.perf_counter()
         lines[f"tuned {peer}"] = tuned(peer, graph, split, k)
+        of_peers[f"tuned {peer}"] = round(time.perf_counter() - began, 2)
     return {
         "graph": name,
         "setting": setting,
@@ -145,6 +148,7 @@ def row_of(name: str, setting: str, k: int, root: str, peers: bool) -> dict[str,
         "validation": portfolio.estimate,
         "weights": {one["name"]: one["weight"] for one in portfolio.members if one["weight"] > 0},
         "member_seconds": {name: round(one.seconds, 2) for name, one in search.judged.items() if one.merits},
+        "peer_seconds": of_peers,
         "test": lines,
     }
 

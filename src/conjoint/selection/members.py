@@ -156,7 +156,7 @@ MEMBERS: tuple[Member, ...] = (
     Member("CAT, trust", "cat-e-trust", {"hidden": 8}, ATTENTION, _few),
     Member("plain CAT, mf", "cat-i-mf", {"hidden": 8}, {**HELD_BACK, "lr": 0.01}, _many),
     Member("boosting", "boosting"),
-    Member("deep residual CAT, mf", "rescat-i-mf", DEEP, {**RESIDUAL, "epochs": 500}),
+    Member("deep residual CAT, mf", "rescat-i-mf", DEEP, {**RESIDUAL, "epochs": 500}, _many),
 )
 
 
