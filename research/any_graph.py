@@ -4,11 +4,12 @@
     python -m research.any_graph --graphs wisconsin,cora --splits 3
     python -m research.any_graph --table > docs/any-graph.md
 
-One row is one split of one graph in one setting: 60/20/20, 20 labels a class, Planetoid's public split, or one
-of the last two with as many random edges as real ones. Members learn from the training nodes and are judged by the validation nodes; time plays
-no part (`trials`), so that rows do not depend on how busy the machine was. `seconds` is that of all
-trainings. Test nodes come in at the very end. What an ensemble is without interventions, or without
-attention, follows from the same trainings: weights are chosen anew among the others.
+One row is one split of one graph in one setting: 60/20/20, 20 labels a class, Planetoid's public split, or
+one of the last two with as many random edges as real ones. Members learn from the training nodes and are
+judged by the validation nodes; time plays no part (`trials`), so that rows do not depend on how busy the
+machine was. `seconds` is that of all trainings. Test nodes come in at the very end. What an ensemble is
+without interventions, or without attention, follows from the same trainings: weights are chosen anew among
+the others.
 """
 
 import argparse
@@ -214,8 +215,8 @@ own numbers, with settings chosen for each graph, on graphics cards; minesweeper
 
 ![Seconds against test accuracy on every graph: the ensemble, its members, peers](img/time-to-accuracy.svg)
 
-*60/20/20: the ensemble takes the time of everything that it tries; one member alone is often nearly as good in a
-tenth of it, but which one differs from graph to graph (`python -m research.time_to_accuracy`).*
+*60/20/20: the ensemble takes the time of everything that it tries; one member alone is often nearly as good
+in a tenth of it, but which one differs from graph to graph (`python -m research.time_to_accuracy`).*
 """
 LINES = ("ensemble", "best member by validation", "without interventions", "without CAT members")
 
