@@ -12,7 +12,7 @@ from conjoint.training import BatchConfig, Consistency, TrainConfig, config_from
 from conjoint.training.config import batch_config_from, read_toml, write_toml
 
 MOST = 2**63 - 1
-# What a run that does not say otherwise was trained with: a run folder leaves these out, so they may not move.
+# What a run that does not say otherwise was trained with; nobody writes them down, so they may not move.
 TRAIN = {
     "epochs": 1500, "lr": 0.01, "weight_decay": 5e-4, "structural_weight_decay": None, "penalty_weight": 0.01,
     "patience": 100, "rule": "val-loss", "see_test": False, "clip": None, "schedule": "constant", "warmup": 0,
