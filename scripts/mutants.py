@@ -6,6 +6,9 @@
     python scripts/mutants.py --again                 those that survived, after tests were added
     python scripts/mutants.py --summary               the score, into results/mutants/score.json; who survived
 
+The score that counts is that of the last sample when it was drawn (`percent_first` in score.json): tests are
+then written for its survivors, so that of later rows (`percent_now`) flatters.
+
 A mutant is a copy of the package in which one operator, constant, condition, argument order, return value or
 statement is another. It is killed if one of the tests that enter the changed function fails (for a change
 outside of functions: that enter any function of the module), quickest first, or hangs. A survivor needs a
@@ -83,6 +86,7 @@ PYTEST = (
     "ignore::pytest.PytestAssertRewriteWarning",
 )
 OUTSIDE = "<module>"
+UNDECIDED = "undecided"  # survived the tests of this process, or cannot be tried in it
 
 COMPARE = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -482,7 +486,7 @@ def drawn(number: int, seed: int) -> list[Mutant]:
 def try_mutants(sample: list[Mutant], seed: int, again: bool) -> None:
     """Append one row for every mutant that has none yet; `again`: also for survivors that have no reason."""
     reach, reasons = json.loads(REACH.read_text()), read_reasons()
-    done = {row["key"]: row for row in read_rows()}
+    done = {row["key"]: row for row in read_rows() if row["outcome"] != UNDECIDED}
     todo = [(mutant, seed) for mutant in sample if mutant.key not in done]
     if again:
         left = {key: row for key, row in done.items() if alive(row) and key not in reasons}
@@ -515,7 +519,8 @@ def _try_in_process(todo: Drawn, reach: dict[str, Any], answer: Path) -> Drawn:
             outcome, noticed = bench.outcome(mutant, tests, 20 + 4 * _seconds(tests, reach))
             if outcome in ("killed", "timeout"):
                 _keep(mutant, drawn_by, outcome, noticed, len(tests), began)
-            else:
+            else:  # noted now: a sample that is stopped here would have only kills
+                _keep(mutant, drawn_by, UNDECIDED, "", len(tests), began)
                 left.append(place)
         answer.write_text(json.dumps(left))
 
@@ -552,13 +557,29 @@ def _keep(mutant: Mutant, seed: int, outcome: str, noticed: str, tests: int, beg
     print(f"{outcome:9} {mutant.module}:{mutant.line} {change}", flush=True)
 
 
-def read_rows() -> list[dict[str, Any]]:
-    """The last row of every mutant, in the order in which they were first tried."""
+def read_rows(first: bool = False) -> list[dict[str, Any]]:
+    """The last row of every mutant, or its first, in the order in which they were first tried."""
     rows: dict[str, dict[str, Any]] = {}
     for line in ROWS.read_text().splitlines() if ROWS.exists() else ():
         row = json.loads(line)
-        rows[row["key"]] = row
+        before = rows.get(row["key"])
+        rows[row["key"]] = before if first and before and before["outcome"] != UNDECIDED else row
     return list(rows.values())
+
+
+def samples(there: set[str], equivalent: set[str]) -> dict[str, dict[str, Any]]:
+    """By seed: how many were killed when the sample was drawn, and how many now that tests were added."""
+    found: dict[str, dict[str, Any]] = {}
+    for when, rows in (("first", read_rows(first=True)), ("now", read_rows())):
+        for row in sorted((row for row in rows if row["key"] in there), key=lambda row: row["seed"]):
+            counts = found.setdefault(str(row["seed"]), {"tried": 0, "equivalent": 0, "first": 0, "now": 0})
+            counts["tried"] += when == "now"
+            counts["equivalent"] += when == "now" and row["key"] in equivalent and alive(row)
+            counts[when] += not alive(row)
+    for counts in found.values():
+        judged = max(1, counts["tried"] - counts["equivalent"])
+        counts |= {f"percent_{when}": round(100 * counts[when] / judged, 1) for when in ("first", "now")}
+    return found
 
 
 def read_reasons() -> dict[str, dict[str, str]]:
@@ -567,7 +588,7 @@ def read_reasons() -> dict[str, dict[str, str]]:
 
 
 def alive(row: dict[str, Any]) -> bool:
-    return row["outcome"] in ("survived", "no test")
+    return row["outcome"] in ("survived", "no test", UNDECIDED)
 
 
 def summary() -> int:
@@ -583,8 +604,9 @@ def summary() -> int:
     counts = {name: dict(sorted(packages[name].items())) for name in sorted(packages)}
     total = packages["all"]
     score = round(100 * total["killed"] / max(1, total["tried"] - total["equivalent"]), 1)
-    seeds = sorted({row["seed"] for row in rows})
-    found = {"of": len(there), "seeds": seeds, "killed_percent_without_equivalents": score, "counts": counts}
+    equivalent = {key for key, kind in kinds.items() if kind == "equivalent"}
+    found = {"of": len(there), "samples": samples(there, equivalent)}
+    found |= {"killed_percent_without_equivalents": score, "counts": counts}
     SCORE.write_text(json.dumps(found, indent=1) + "\n")
     print(SCORE.read_text(), end="")
     for row in survivors:
