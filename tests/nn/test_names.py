@@ -8,6 +8,7 @@ import pytest
 from conjoint.errors import InputError
 from conjoint.nn import checks, names
 from conjoint.nn.cat import CAT
+from conjoint.nn.interventions import catalogue
 from conjoint.nn.random_propagation import RandomPropagation
 from conjoint.nn.release import ReleaseCAT
 from conjoint.nn.residual import ResidualCAT
@@ -141,3 +142,10 @@ def test_a_setting_is_of_its_usual_kind_and_within_its_bounds() -> None:
                 checks.settings("it", usual, {name: value})
     with pytest.raises(InputError, match="depth=3: it has no such setting; it has width, off"):
         checks.settings("it", usual, {"depth": 3})
+
+
+@pytest.mark.parametrize("name", [name for name, kind in names.KINDS.items() if "temperature" in kind.has])
+def test_an_intervention_made_by_its_class_has_the_temperature_of_its_name(name: str) -> None:
+    parameters = inspect.signature(catalogue.CLASSES[name]).parameters
+    assert parameters["temperature"].default == 8.0
+    assert parameters["learn_temperature"].default is names.KINDS[name].learns
