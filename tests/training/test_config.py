@@ -109,6 +109,8 @@ def test_settings_are_told_as_toml_can_say_them() -> None:
         batch_config_from({"sizes": 3})
     with pytest.raises(InputError, match=r"mine: consistency\.pass is unknown; there are passes, weight"):
         config_from({"consistency": {"pass": 3}}, "mine")
+    with pytest.raises(InputError, match=r"batch\.joined=1: give a whole number, 2 or more"):
+        BatchConfig(kind="clusters", joined=1)
     with pytest.raises(InputError, match=r"mine: not valid TOML \(.+\); mend that line"):
         read_toml("a = ", "mine")
 
