@@ -6,6 +6,9 @@
     python scripts/mutants.py --again                 those that survived, after tests were added
     python scripts/mutants.py --summary               the score, into results/mutants/score.json; who survived
 
+The score that counts is that of the last sample when it was drawn (`percent_first` in score.json): tests are
+then written for its survivors, so that of later rows (`percent_now`) flatters.
+
 A mutant is a copy of the package in which one operator, constant, condition, argument order, return value or
 statement is another. It is killed if one of the tests that enter the changed function fails (for a change
 outside of functions: that enter any function of the module), quickest first, or hangs. A survivor needs a
@@ -14,17 +17,25 @@ test, or an entry in results/mutants/survivors.toml: `equivalent` if no test cou
 only processes that train together could tell. All count as not killed; the score leaves out equivalents.
 
 The order in which mutants are drawn depends on the seed and on each mutant, not on how many there are: a
-sample stays the same but for the statements that changed. Tests run in forks of one process that has torch
-imported, so that a mutant costs seconds.
+sample stays the same but for the statements that changed.
+
+A change inside of a function is tried in a fork of one process that has collected all tests: it puts the
+changed code into the function and runs the tests, which takes no import and no collection. Whoever survives
+that, and a change that is made while the module is imported, is tried with a changed copy of the package on
+the disk (`Workshop`), which processes that tests start read too. A test that kills must pass on the original
+(`Bench.sound`). Time is counted in seconds of the processor: others may be using the machine.
 """
 
 import argparse
 import ast
 import copy
+import gc
 import hashlib
 import importlib
+import inspect
 import json
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -32,10 +43,10 @@ import tempfile
 import time
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,9 +72,21 @@ WARM = (
 RANKS = ["tests/training/test_ranks.py"]
 FORKED = {"training/ranks.py": RANKS, "training/batch_steps.py": RANKS, "training/loop.py": RANKS}
 BUDGET = 30.0  # seconds that the tests of one mutant may take by the map; the slowest are left out
+QUICK = 10.0  # the same where survivors are tried again
 # Libraries that are imported already cannot be rewritten, and need not be.
-PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+PYTEST = (
+    "-x",
+    "-q",
+    "-s",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:faulthandler",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+)
 OUTSIDE = "<module>"
+UNDECIDED = "undecided"  # survived the tests of this process, or cannot be tried in it
 
 COMPARE = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -251,7 +274,7 @@ def make_reach(tests: list[str]) -> None:
     pytest.main(["-q", "-p", "no:cacheprovider", *(tests or TESTS)], plugins=[reach])
 
 
-def tests_for(mutant: Mutant, reach: dict[str, Any]) -> list[str]:
+def tests_for(mutant: Mutant, reach: dict[str, Any], budget: float = BUDGET) -> list[str]:
     """The quickest first, as far as the budget goes."""
     inside = f"{mutant.module}:{mutant.function}"
     whole = mutant.function == OUTSIDE or not any(inside in one["enters"] for one in reach.values())
@@ -259,7 +282,7 @@ def tests_for(mutant: Mutant, reach: dict[str, Any]) -> list[str]:
     def enters(names: list[str]) -> bool:
         return any(name.startswith(f"{mutant.module}:") if whole else name == inside for name in names)
 
-    chosen, left = [], BUDGET
+    chosen, left = [], budget
     for name in sorted(reach, key=lambda name: reach[name]["seconds"]):
         left -= reach[name]["seconds"] if enters(reach[name]["enters"]) else 0.0
         if left > 0 and enters(reach[name]["enters"]):
@@ -294,15 +317,10 @@ class Workshop:
         if child == 0:
             _run_tests(tests)
         os.setpgid(child, child)  # whatever the tests start ends with them
-        ends = time.monotonic() + limit
-        while time.monotonic() < ends:
-            ended, status = os.waitpid(child, os.WNOHANG)
-            if ended:
-                return "survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
-            time.sleep(0.05)
-        os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        return "timeout"
+        ended, status = _wait(child, limit)
+        if not ended:
+            return "timeout"
+        return "survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
 
     def _write(self, path: Path, text: str) -> None:
         """A time of its own, so that no compiled file of another version is taken for this one's."""
@@ -311,18 +329,151 @@ class Workshop:
         os.utime(path, (self.time, self.time))
 
 
+def _wait(child: int, limit: float) -> tuple[bool, int]:
+    """Whether a process that leads its group has ended by itself, and how."""
+    ends = time.monotonic() + limit
+    while time.monotonic() < ends:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return True, status
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    return False, os.waitpid(child, 0)[1]
+
+
+def _silence() -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for handle in (0, 1, 2):
+        os.dup2(nothing, handle)
+
+
 def _run_tests(tests: list[str]) -> None:
     """In a fork: never returns."""
     import pytest
 
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for handle in (0, 1, 2):
-        os.dup2(nothing, handle)
+    _silence()
     code = 1
     try:
         code = int(pytest.main([*PYTEST, *tests]))
     finally:
         os._exit(code)
+
+
+Drawn = list[tuple[Mutant, int]]  # and the seed of its order
+
+
+class Bench:
+    """All tests, collected once; every mutant gets a fork of this process. A pytest plugin.
+
+    Tests are not run one after the other: `work` is called where that would be done.
+    """
+
+    def __init__(self, work: Callable[["Bench"], None]) -> None:
+        self.work, self.items, self.failed = work, dict[str, Any](), False
+        self.functions: dict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)
+        self._sound: dict[str, bool] = {}
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        self.items = {item.nodeid: item for item in session.items}
+        package = str(ROOT / "src" / "conjoint") + os.sep
+        for path in (path for pattern in MODULES for path in (ROOT / "src" / "conjoint").glob(pattern)):
+            if path.name != "__main__.py":
+                importlib.import_module(".".join(path.relative_to(ROOT / "src").with_suffix("").parts))
+        for one in gc.get_objects():
+            if type(one) is FunctionType and one.__code__.co_filename.startswith(package):
+                self.functions[place_of(one.__code__)].append(one)
+        self.work(self)
+        return True
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.failed |= report.failed
+
+    def outcome(self, mutant: Mutant, tests: list[str], seconds: float) -> tuple[str, str]:
+        """How it ended, and the test that noticed; "outside" if the change is in no function."""
+        path = ROOT / "src" / "conjoint" / mutant.module
+        changed = changed_function(mutant, path)
+        if changed is None or not self.functions[place_of(changed)]:
+            return "outside", ""
+        while tests:
+            ended, noticed = self._fork(tests, seconds, changed)
+            if ended != "killed" or self.sound(noticed):
+                return ended, noticed
+            tests = [name for name in tests if name != noticed]
+        return "no test", ""
+
+    def sound(self, name: str) -> bool:
+        """Whether the test passes on the original."""
+        if name and name not in self._sound:
+            self._sound[name] = self._fork([name], 600.0)[0] == "survived"
+        return self._sound.get(name, True)
+
+    def _fork(self, tests: list[str], seconds: float, changed: CodeType | None = None) -> tuple[str, str]:
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.setpgid(0, 0)
+            self._run(tests, seconds, changed, write)
+        os.close(write)
+        ended, status = _wait(child, 60.0 + 20.0 * seconds)
+        noticed = os.read(read, 4096).decode()
+        os.close(read)
+        if not ended or os.waitstatus_to_exitcode(status) == -signal.SIGXCPU:
+            return "timeout", noticed
+        return ("survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"), noticed
+
+    def _run(self, tests: list[str], seconds: float, changed: CodeType | None, write: int) -> None:
+        """In a fork: never returns."""
+        code = 1
+        try:
+            _silence()
+            resource.setrlimit(resource.RLIMIT_CPU, (round(seconds), round(seconds) + 5))
+            for function in self.functions[place_of(changed)] if changed is not None else ():
+                assert changed is not None
+                function.__code__ = changed
+            items = [self.items[name] for name in tests if name in self.items]
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+                if self.failed:
+                    os.write(write, item.nodeid.encode())
+                    break
+            code = int(self.failed)
+        finally:
+            os._exit(code)
+
+
+def place_of(code: CodeType) -> tuple[str, str, int]:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
+def changed_function(mutant: Mutant, path: Path) -> CodeType | None:
+    """The code of the function that the mutant changes; None if more than one function's code changes."""
+    source = path.read_text()
+    tree = ast.fix_missing_locations(Finder(mutant.module, mutant.place).visit(ast.parse(source)))
+    before, after = (list(_functions(compile(one, str(path), "exec"))) for one in (ast.parse(source), tree))
+    if [place_of(code) for code in before] != [place_of(code) for code in after]:
+        return None
+    differ = [new for old, new in zip(before, after, strict=True) if _body(old) != _body(new)]
+    old = {place_of(code): code for code in before}
+    if len(differ) != 1 or not differ[0].co_flags & inspect.CO_OPTIMIZED:
+        return None
+    return differ[0] if old[place_of(differ[0])].co_freevars == differ[0].co_freevars else None
+
+
+def _functions(code: CodeType) -> Iterator[CodeType]:
+    """A module's and its classes' own code, and that of the functions in them, outermost."""
+    yield code
+    if not code.co_flags & inspect.CO_OPTIMIZED:
+        for part in code.co_consts:
+            if isinstance(part, CodeType):
+                yield from _functions(part)
+
+
+def _body(code: CodeType) -> CodeType:
+    """To compare: of a module or class without what is defined in it, of a function all."""
+    if code.co_flags & inspect.CO_OPTIMIZED:
+        return code
+    parts = [place_of(part) if isinstance(part, CodeType) else part for part in code.co_consts]
+    return code.replace(co_consts=tuple(parts))
 
 
 def drawn(number: int, seed: int) -> list[Mutant]:
@@ -335,39 +486,100 @@ def drawn(number: int, seed: int) -> list[Mutant]:
 def try_mutants(sample: list[Mutant], seed: int, again: bool) -> None:
     """Append one row for every mutant that has none yet; `again`: also for survivors that have no reason."""
     reach, reasons = json.loads(REACH.read_text()), read_reasons()
-    done = {row["key"]: row for row in read_rows()}
+    done = {row["key"]: row for row in read_rows() if row["outcome"] != UNDECIDED}
     todo = [(mutant, seed) for mutant in sample if mutant.key not in done]
     if again:
         left = {key: row for key, row in done.items() if alive(row) and key not in reasons}
         todo += [(mutant, left.pop(mutant.key)["seed"]) for mutant in all_mutants() if mutant.key in left]
     with tempfile.TemporaryDirectory() as folder:
+        missed = _try_in_process(todo, reach, Path(folder) / "missed.json")
+        if not missed:
+            return
         workshop = Workshop(Path(folder))
         quickest = sorted(reach, key=lambda name: reach[name]["seconds"])[:200]
         if workshop.tests(quickest, 600) != "survived":
-            raise SystemExit(
-                "the tests fail on the package as it is; mend that, or make the map anew: --reach"
+            raise SystemExit("the tests fail as they are; mend that, or make the map anew: --reach")
+        for mutant, drawn_by in missed:
+            tests, began = tests_for(mutant, reach), time.monotonic()
+            outcome = (
+                workshop.outcome(mutant, tests, 60 + 20 * _seconds(tests, reach)) if tests else "no test"
             )
-        for mutant, drawn_by in todo:
-            tests = tests_for(mutant, reach)
-            limit = 60 + 5 * sum(reach[name]["seconds"] if name in reach else 40.0 for name in tests)
-            began = time.monotonic()
-            outcome = workshop.outcome(mutant, tests, limit) if tests else "no test"
-            row = {"key": mutant.key, **asdict(mutant), "outcome": outcome, "tests": len(tests)}
-            row |= {"seed": drawn_by, "seconds": round(time.monotonic() - began, 1)}
-            ROWS.parent.mkdir(parents=True, exist_ok=True)
-            with open(ROWS, "a") as file:
-                file.write(json.dumps(row) + "\n")
-            change = f"{mutant.before} -> {mutant.after} in {mutant.within}"
-            print(f"{outcome:9} {mutant.module}:{mutant.line} {change}", flush=True)
+            _keep(mutant, drawn_by, outcome, "", len(tests), began)
 
 
-def read_rows() -> list[dict[str, Any]]:
-    """The last row of every mutant, in the order in which they were first tried."""
+def _try_in_process(todo: Drawn, reach: dict[str, Any], answer: Path) -> Drawn:
+    """Append rows of mutants that were killed so; the others. In a fork: this process imports no package."""
+    import pytest
+
+    def work(bench: Bench) -> None:
+        left = []
+        for place, (mutant, drawn_by) in enumerate(todo):
+            began, tests = time.monotonic(), tests_for(mutant, reach, QUICK)
+            tests = [name for name in tests if name in bench.items]
+            outcome, noticed = bench.outcome(mutant, tests, 20 + 4 * _seconds(tests, reach))
+            if outcome in ("killed", "timeout"):
+                _keep(mutant, drawn_by, outcome, noticed, len(tests), began)
+            else:  # noted now: a sample that is stopped here would have only kills
+                _keep(mutant, drawn_by, UNDECIDED, "", len(tests), began)
+                left.append(place)
+        answer.write_text(json.dumps(left))
+
+    for name in WARM:
+        importlib.import_module(name)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    child = os.fork()
+    if child == 0:
+        try:
+            sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT)]
+            os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:3])
+            pytest.main(
+                [*PYTEST, *sorted({name.partition("::")[0] for name in reach})], plugins=[Bench(work)]
+            )
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    if not answer.exists():
+        raise SystemExit("the tests cannot be collected, or the map is of another version: --reach")
+    return [todo[place] for place in json.loads(answer.read_text())]
+
+
+def _seconds(tests: list[str], reach: dict[str, Any]) -> float:
+    return sum(reach[name]["seconds"] if name in reach else 40.0 for name in tests)
+
+
+def _keep(mutant: Mutant, seed: int, outcome: str, noticed: str, tests: int, began: float) -> None:
+    row = {"key": mutant.key, **asdict(mutant), "outcome": outcome, "tests": tests, "by": noticed}
+    row |= {"seed": seed, "seconds": round(time.monotonic() - began, 1)}
+    ROWS.parent.mkdir(parents=True, exist_ok=True)
+    with open(ROWS, "a") as file:
+        file.write(json.dumps(row) + "\n")
+    change = f"{mutant.before} -> {mutant.after} in {mutant.within}"
+    print(f"{outcome:9} {mutant.module}:{mutant.line} {change}", flush=True)
+
+
+def read_rows(first: bool = False) -> list[dict[str, Any]]:
+    """The last row of every mutant, or its first, in the order in which they were first tried."""
     rows: dict[str, dict[str, Any]] = {}
     for line in ROWS.read_text().splitlines() if ROWS.exists() else ():
         row = json.loads(line)
-        rows[row["key"]] = row
+        before = rows.get(row["key"])
+        rows[row["key"]] = before if first and before and before["outcome"] != UNDECIDED else row
     return list(rows.values())
+
+
+def samples(there: set[str], equivalent: set[str]) -> dict[str, dict[str, Any]]:
+    """By seed: how many were killed when the sample was drawn, and how many now that tests were added."""
+    found: dict[str, dict[str, Any]] = {}
+    for when, rows in (("first", read_rows(first=True)), ("now", read_rows())):
+        for row in sorted((row for row in rows if row["key"] in there), key=lambda row: row["seed"]):
+            counts = found.setdefault(str(row["seed"]), {"tried": 0, "equivalent": 0, "first": 0, "now": 0})
+            counts["tried"] += when == "now"
+            counts["equivalent"] += when == "now" and row["key"] in equivalent and alive(row)
+            counts[when] += not alive(row)
+    for counts in found.values():
+        judged = max(1, counts["tried"] - counts["equivalent"])
+        counts |= {f"percent_{when}": round(100 * counts[when] / judged, 1) for when in ("first", "now")}
+    return found
 
 
 def read_reasons() -> dict[str, dict[str, str]]:
@@ -376,7 +588,7 @@ def read_reasons() -> dict[str, dict[str, str]]:
 
 
 def alive(row: dict[str, Any]) -> bool:
-    return row["outcome"] in ("survived", "no test")
+    return row["outcome"] in ("survived", "no test", UNDECIDED)
 
 
 def summary() -> int:
@@ -392,8 +604,9 @@ def summary() -> int:
     counts = {name: dict(sorted(packages[name].items())) for name in sorted(packages)}
     total = packages["all"]
     score = round(100 * total["killed"] / max(1, total["tried"] - total["equivalent"]), 1)
-    seeds = sorted({row["seed"] for row in rows})
-    found = {"of": len(there), "seeds": seeds, "killed_percent_without_equivalents": score, "counts": counts}
+    equivalent = {key for key, kind in kinds.items() if kind == "equivalent"}
+    found = {"of": len(there), "samples": samples(there, equivalent)}
+    found |= {"killed_percent_without_equivalents": score, "counts": counts}
     SCORE.write_text(json.dumps(found, indent=1) + "\n")
     print(SCORE.read_text(), end="")
     for row in survivors:

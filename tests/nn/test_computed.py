@@ -269,3 +269,9 @@ def test_defaults_are_those_of_the_documented_table() -> None:
         for setting in settings.split(", "):
             key, value = setting.split("=")
             assert repr(getattr(made, key)) == value, (name, setting)
+
+
+def test_a_graph_without_entries_has_no_scores() -> None:
+    bare = adjacency(torch.zeros(2, 0, dtype=torch.long), 3, self_loops=False)
+    for x in (random_features(3, 4), to_csr(np.eye(3, 4))):
+        assert FeatureSimilarity().score(bare, x).numel() == 0

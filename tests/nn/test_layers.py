@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch_geometric.nn.dense.linear import Linear as PyGLinear
 
-from conjoint.nn.layers import BLOCK, BatchNorm, Linear
+from conjoint.nn.layers import BLOCK, BatchNorm, Linear, glorot
 from graphs import random_features
 
 
@@ -68,3 +68,14 @@ def test_the_number_of_threads_changes_no_bit() -> None:
         torch.set_num_threads(before)
     for other in found[1:]:
         assert all(torch.equal(one, two) for one, two in zip(found[0], other, strict=True))
+
+
+@pytest.mark.parametrize("shape", [(64, 3), (2, 5, 7)])
+def test_glorot_is_bounded_by_the_last_two_sizes(shape: tuple[int, ...]) -> None:
+    weight, expected = torch.empty(shape), torch.empty(shape)
+    torch.manual_seed(0)
+    glorot(weight)
+    torch.manual_seed(0)
+    bound = (6.0 / (shape[-2] + shape[-1])) ** 0.5
+    nn.init.uniform_(expected, -bound, bound)
+    torch.testing.assert_close(weight, expected)

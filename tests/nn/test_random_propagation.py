@@ -259,3 +259,14 @@ def test_wrong_settings_of_propagation_are_named() -> None:
         CAT(4, 3, 2, propagate=-1)
     with pytest.raises(InputError, match="teleport"):
         CAT(4, 3, 2, teleport=1.0)
+
+
+def test_no_edge_multiplies_what_it_carries() -> None:
+    """Where C_ij is much above C_ji, exp(C_ij) / sqrt(d_i d_j) would be above 1."""
+    adj = adjacency(torch.tensor([[0, 1], [1, 0]]), 2)
+    score = torch.where((adj.row == 0) & (adj.col == 1), 8.0, 0.0)
+    found = propagation_weights(adj, score).squeeze(1)
+    degree = torch.zeros(2).index_add(0, adj.row, score.exp())
+    plain = score.exp() / (degree[adj.row] * degree[adj.col]).sqrt()
+    assert plain.max() > 1.0
+    torch.testing.assert_close(found, plain.clamp(max=1.0))

@@ -54,6 +54,22 @@ with tempfile.TemporaryDirectory() as folder:
     workshop = mutants.Workshop(Path(folder))
     print(workshop.outcome(lower, tests, 120), workshop.tests(tests, 120), workshop.tests(tests, 0.0))
 """
+# The same comparison, put into the function in forks of a process that has collected the tests; and a change
+# that is made while the module is imported, which no fork can see.
+IN_PROCESS = """
+import sys
+sys.path[:0] = ["scripts", "src", "tests", "."]
+import mutants, pytest
+source = (mutants.ROOT / "src/conjoint/training/stopping.py").read_text()
+made = mutants.mutants_of("training/stopping.py", source)
+[lower] = [m for m in made if m.function == "_val_loss" and m.kind == "comparison"]
+outside = next(m for m in made if m.function in (mutants.OUTSIDE, "Seen"))
+def work(bench):
+    tests = list(bench.items)
+    print("ended", *bench.outcome(lower, tests, 60.0), bench.outcome(outside, tests, 60.0)[0])
+    print("ended", *bench._fork(tests, 60.0))
+pytest.main([*mutants.PYTEST, "tests/training/test_stopping.py"], plugins=[mutants.Bench(work)])
+"""
 
 
 def test_every_kind_of_change_is_made_and_each_is_another_module() -> None:
@@ -69,11 +85,22 @@ def test_every_kind_of_change_is_made_and_each_is_another_module() -> None:
 
 
 def test_a_changed_rule_is_noticed_and_the_original_passes() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", TRY],
+    done = run(TRY)
+    assert done.stdout.split()[-3:] == ["killed", "survived", "timeout"], done.stderr
+
+
+def test_a_function_is_changed_in_forks_and_the_test_that_notices_is_named() -> None:
+    done = run(IN_PROCESS)
+    first, second = (line.split()[1:] for line in done.stdout.splitlines() if line.startswith("ended"))
+    assert (first[0], first[2], second) == ("killed", "outside", ["survived"]), done.stderr
+    assert first[1].startswith("tests/training/test_stopping.py::test_")
+
+
+def run(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program],
         cwd=ROOT,
         capture_output=True,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
-    assert done.stdout.split() == ["killed", "survived", "timeout"], done.stderr

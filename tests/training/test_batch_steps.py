@@ -131,3 +131,22 @@ def test_what_batches_cannot_do_is_said(config: TrainConfig, ranks: Ranks, said:
     data, split = graph_and_split()
     with pytest.raises(InputError, match=said):
         fit(network(), as_graph(data), split, config, batches=replace(SMALL, per_step=4), ranks=ranks)
+
+
+@pytest.mark.parametrize("clip", [0.5, 1e6])
+def test_gradients_are_clipped_as_torch_clips_them_rows_of_v_included(clip: float) -> None:
+    data, split = graph_and_split()
+    model = network()
+    steps = BatchSteps(model, as_graph(data), split, replace(CONFIG, clip=clip), SMALL, Ranks(), 0)
+    generator = torch.Generator().manual_seed(0)
+    others = torch.nn.Parameter(torch.zeros(5, 2))
+    expected = []
+    for p in (*model.parameters(), others):
+        p.grad = torch.randn(p.shape, generator=generator)
+        expected.append(torch.nn.Parameter(torch.zeros_like(p)))
+        expected[-1].grad = p.grad.clone()
+    torch.nn.utils.clip_grad_norm_(expected, clip)
+    assert others.grad is not None
+    steps._clip([others.grad])
+    for p, wanted in zip((*model.parameters(), others), expected, strict=True):
+        torch.testing.assert_close(p.grad, wanted.grad)

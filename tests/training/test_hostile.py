@@ -289,6 +289,7 @@ def test_a_sound_checkpoint_is_taken(copy: Path) -> None:
         (lambda: _checkpoint(epoch=-1), "counters make no sense"),
         (lambda: _checkpoint(epoch="3"), "counters make no sense"),
         (lambda: _checkpoint(Seen(alive_epoch=4)), "counters make no sense"),
+        (lambda: _checkpoint(Seen(alive_epoch=-1)), "counters make no sense"),
         (lambda: _checkpoint(Seen(val_loss=float("nan"))), "counters make no sense"),
         (lambda: _checkpoint(Seen(kept_epoch=2)), "counters and the best weights disagree"),
         (lambda: _checkpoint(best=True), "counters and the best weights disagree"),

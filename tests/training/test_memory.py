@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conjoint import kernels
 from conjoint.errors import InputError
 from conjoint.graph.adjacency import adjacency
 from conjoint.graph.field import receptive_field
@@ -24,14 +25,19 @@ from conjoint.training import BatchConfig, Consistency
 from conjoint.training.memory import (
     USABLE,
     WITH_KERNELS,
+    WITHOUT_KERNELS,
+    Costs,
+    Held,
     Network,
     Sizes,
+    Way,
     available_memory,
     batch_memory,
     choose_way,
     describe,
     field_size,
     full_memory,
+    parameter_groups,
     readable,
     training_memory,
 )
@@ -237,3 +243,131 @@ def test_the_field_of_a_mapped_graph_has_the_loops_that_its_rows_leave_out() -> 
     bare = adjacency(data.edge_index, graph.num_nodes, self_loops=False)
     mapped = replace(graph, edges=(bare.rowptr.numpy(), bare.col.numpy()))
     assert field_size(mapped, targets, 2) == field_size(graph, targets, 2)
+
+
+def test_the_prediction_by_hand() -> None:
+    """2 + 3 x passes floats per unit, 5 + 7 per head, 11 + 13 per feature, 17 indices per entry."""
+    costs = Costs(Held(2, 3), Held(5, 7), Held(11, 13), 17, 19, 23)
+    sizes, net = Sizes(100, 1000, 500), Network([64, 7], [8, 1], propagated=6, steps=4, parameters=50)
+    one, two = (training_memory(sizes, net, passes, costs)["parts"] for passes in (1, 2))
+    assert list(one.values()) == [
+        5 * 4 * 50,
+        4 * 100 * (5 * 71 + 6 * (19 + 5)),
+        4 * 1000 * 12 * 9,
+        8 * 17 * 1000,
+        4 * 24 * 500,
+        23,
+    ]
+    per_node = 8 * 71 + 6 * (19 + 2 * 5) + 6 * 2 * 7  # the consistency term holds 6 per class and pass
+    assert two["activations per node"] == 4 * 100 * per_node
+    assert two["attention per edge"] == 4 * 1000 * 19 * 9
+    plain = training_memory(sizes, net._replace(attends=False), 2, costs)
+    assert plain["parts"]["attention per edge"] == one["attention per edge"]
+    assert plain["training_bytes"] == sum(plain["parts"].values())
+
+
+def test_the_prediction_takes_the_costs_of_the_kernels_in_use() -> None:
+    sizes, net = Sizes(10, 20, 30), Network([4], [1])
+    now = WITH_KERNELS if kernels.status()["active"] else WITHOUT_KERNELS
+    assert training_memory(sizes, net) == training_memory(sizes, net, costs=now)
+    with kernels.disabled():
+        slow = training_memory(sizes, net)
+    assert slow["kernels"] is False and slow == training_memory(sizes, net, costs=WITHOUT_KERNELS) | {
+        "kernels": False
+    }
+
+
+def test_what_of_a_residual_network_takes_memory() -> None:
+    """Both halves of a block per layer and the three parts of its readout; half of the weights on entries."""
+    deep = network("rescat-i-mf", num_layers=3, hidden=18, heads=6)
+    assert (deep.units, deep.heads) == ([36, 36, 36, 54], [3, 3, 3])
+    assert network("rescat-i-mf", hidden=16, heads=1).heads == [1, 1]
+    assert network("gat", num_layers=3, out_heads=2)[:2] == ([64, 64, 14], [8, 8, 2])
+    assert Network([3], [1]) == ([3], [1], 0, 0, 0, True)
+    assert network("gat").attends and not network("gcn").attends
+    assert network("gcn", hidden=16)[:4] == ([16, 7], [1, 1], 0, 0)
+    assert network("sgc").units == [7, 7]
+
+
+def test_parameters_are_told_by_the_part_that_they_belong_to() -> None:
+    made = build("cat-i-mf", features=5, classes=7, num_nodes=20, norm="batch")
+    # V: 20 x 7; weights, two attention vectors, two shares of the mix and one of the self term, per head.
+    assert parameter_groups(made) == {
+        "structural factors V": 20 * 7,
+        "layer 1": 64 * 5 + 2 * 64 + 8 * 2 + 8,
+        "layer 2": 7 * 64 + 2 * 7 + 2 + 1,
+        "normalisation 1": 2 * 64,
+    }
+
+
+def test_memory_is_what_the_system_and_the_control_group_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "/proc/meminfo": "MemTotal: 9 kB\nMemAvailable:    500 kB\nSwapFree: 1 kB\n",
+        "/sys/fs/cgroup/memory.max": "300000\n",
+        "/sys/fs/cgroup/memory.current": "100000\n",
+    }
+    monkeypatch.setattr("conjoint.training.memory._read", lambda path: files.get(path, ""))
+    assert available_memory() == 200_000
+    files["/sys/fs/cgroup/memory.max"] = "max\n"
+    assert available_memory() == 512_000
+    files["/sys/fs/cgroup/memory.max"] = "90000"
+    assert available_memory() == 0
+    files.clear()
+    assert available_memory() == 2**63
+
+
+def test_eight_tenths_of_the_memory_may_be_filled_to_the_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conjoint.training.memory.USABLE", 1.0)
+    stored, nodes = as_graph(graph_and_split()[0]), np.arange(150)
+    for given in (None, Consistency()):
+        options: dict[str, Any] = {"consistency": given}
+        whole = choose_way("gat", WIDE, stored, nodes, nodes, available=GIB, **options).needed
+        exact, less = (
+            choose_way("gat", WIDE, stored, nodes, nodes, available=n, **options) for n in (whole, whole - 1)
+        )
+        assert (exact.kind, exact.must, less.must) == ("full", False, True)
+        assert exact.why == ("it fits" if given is None else "all of its nodes must be consistent")
+    gcn = [choose_way("gcn", {}, stored, nodes, nodes, available=GIB).needed - less for less in (0, 1)]
+    ways = [choose_way("gcn", {}, stored, nodes, nodes, available=one) for one in gcn]
+    assert [way.must for way in ways] == [False, True]
+    assert USABLE == 0.8
+
+
+def test_a_way_is_told_in_one_line() -> None:
+    told = [str(Way(kind, 3 * 2**20, GIB, "so")) for kind in ("full", "field", "clusters")]
+    assert told == [
+        "training on the full graph: about 3 MiB of 1.0 GiB (so)",
+        "training on the receptive field of the training nodes: about 3 MiB of 1.0 GiB (so)",
+        "training in batches of clusters: about 3 MiB of 1.0 GiB (so)",
+    ]
+
+
+def test_a_batch_of_neighbours_grows_by_its_fanout_as_far_as_there_are_neighbours() -> None:
+    """Rings of 10, 10 x 3 and 30 x 2 nodes (of 4 neighbours in the mean): 100 nodes, 40 + 90 entries."""
+    net = Network([64, 7], [8, 1])
+    config = BatchConfig(kind="neighbours", size=10, fanout=(3, 2))
+    graph = Sizes(10_000, 40_000, 160_000)
+    one = training_memory(Sizes(100, 130, 1600.0), net)["training_bytes"]
+    assert batch_memory(config, graph, net) == 33 * 10_000 + one
+    wide = replace(config, fanout=(9,))  # rings of 10, 40 and 160
+    one = training_memory(Sizes(210, 250, 3360.0), net)["training_bytes"]
+    assert batch_memory(wide, graph, net) == 33 * 10_000 + one
+    clusters = BatchConfig(kind="clusters", size=100)
+    one = training_memory(Sizes(100, 500, 1600.0), net)["training_bytes"]
+    assert batch_memory(clusters, graph, net) == 33 * 10_000 + one
+    all_of_it = training_memory(Sizes(50, 250, 800.0), net)["training_bytes"]
+    assert batch_memory(clusters, Sizes(50, 200, 800), net) == 33 * 50 + all_of_it
+
+
+def test_a_description_counts_both_directions_and_loops() -> None:
+    about = describe("gat", nodes=100, features=5, classes=7, edges=300)
+    made = build("gat", features=5, classes=7, num_nodes=100)
+    net = Network.of(made, settings_of("gat"), 7)
+    assert about["memory"]["training_bytes"] == training_memory(Sizes(100, 700, 500), net)["training_bytes"]
+    cut = Sizes(100, 600, 500)
+    assert about["memory"]["batches"] == {
+        kind: batch_memory(BatchConfig(kind=kind), cut, net) for kind in ("clusters", "neighbours")
+    }
+    sparse = describe("gat", nodes=100, features=5, classes=7, edges=0, nonzeros=40)["memory"]
+    assert sparse["training_bytes"] == training_memory(Sizes(100, 100, 80), net)["training_bytes"]
+    assert describe("gcn", nodes=100, features=5, classes=7, edges=3)["memory"]["batches"] == {}

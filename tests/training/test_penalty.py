@@ -126,3 +126,11 @@ def test_a_vector_that_is_learnt_needs_no_rows_of_a_batch() -> None:
             self.weight = torch.nn.Parameter(torch.zeros(shape))
 
     assert has_estimate(Weighted(3)) and not has_estimate(Weighted(3, 2))
+
+
+def test_weights_of_drawn_neighbours_by_hand() -> None:
+    """Of 6 neighbours 3 were drawn: 6 / 3 and 6^2 / (3 x 2); of 2 both are known; there is a node without."""
+    sample = sample_of([0, 1, 2], [[3, 4, 5], [0, 2], []], [6, 2, 0], None, 8, 8)
+    assert sample.sums_weight.tolist() == [2.0, 2.0, 2.0, 1.0, 1.0]
+    assert sample.products_weight.tolist() == [6.0, 0.0, 0.0]
+    assert (sample.drawn, sample.c1, sample.c2) == (3, 8 / 3, 8 * 7 / (3 * 2))

@@ -1,0 +1,67 @@
+"""How labels are cut into folds: how many, and that each label is judged by a training without it."""
+
+import numpy as np
+import pytest
+import torch
+
+from conjoint.graph.graph import Graph
+from conjoint.graph.splits import Split
+from conjoint.selection.folds import fold_splits, too_few
+
+
+def labelled(count: int, val: int = 0, classes: int = 2) -> tuple[Graph, Split]:
+    nodes = torch.arange(count + val)
+    edges = torch.zeros(2, 0, dtype=torch.long)
+    graph = Graph(torch.zeros(count + val, 1), nodes % classes, edges)
+    return graph, Split(nodes[:count], nodes[count:], "given", 0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "made", "of"),
+    [
+        (10, 2, 2),  # five labels in a fold
+        (14, 2, 2),
+        (15, 3, 3),
+        (49, 9, 9),
+        (1000, 10, 10),
+        (1001, 5, 5),
+        (5000, 5, 5),
+        (5001, 3, 3),
+        (50_000, 3, 3),
+        (50_001, 1, 20),  # one twentieth is held out
+    ],
+)
+def test_the_number_of_folds_follows_the_number_of_labels(labels: int, made: int, of: int) -> None:
+    found = fold_splits(*labelled(labels), 3)
+    assert [one.name for one in found] == [f"fold {k + 1} of {of}" for k in range(made)]
+    judged = torch.cat([one.val for one in found])
+    assert len(judged.unique()) == len(judged) == (labels if made == of else (labels + of - 1) // of)
+    for one in found:
+        assert torch.equal(torch.cat([one.train, one.val]).sort().values, torch.arange(labels))
+        counts = np.bincount(one.val.numpy() % 2, minlength=2)
+        assert abs(int(counts[0]) - int(counts[1])) <= 1 and one.seed == 3
+
+
+def test_validation_nodes_that_suffice_are_the_only_ones_that_judge() -> None:
+    graph, split = labelled(100, 300)
+    assert fold_splits(graph, split, 0) == [split]
+    graph, split = labelled(100, 299)
+    found = fold_splits(graph, split, 0)
+    assert len(found) == 10 and all(one.val.numel() == 299 + 10 for one in found)
+    assert all(set(split.val.tolist()) <= set(one.val.tolist()) for one in found)
+
+
+def test_labels_that_are_too_few_train_and_choose() -> None:
+    graph, split = labelled(9)
+    (only,) = fold_splits(graph, split, 5)
+    assert (only.name, only.seed) == ("all", 5) and torch.equal(only.train, only.val)
+    graph, split = labelled(9, 4)
+    assert fold_splits(graph, split, 5) == [split]
+
+
+def test_the_only_label_of_a_class_always_trains() -> None:
+    assert too_few(np.array([0] * 9 + [1])) and not too_few(np.array([0] * 10 + [1]))
+    graph, split = labelled(21)
+    graph = graph.changed(y=torch.tensor([2] + [0, 1] * 10))
+    found = fold_splits(graph, split, 0)
+    assert len(found) == 4 and all(0 in one.train.tolist() and 0 not in one.val.tolist() for one in found)

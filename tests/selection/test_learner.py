@@ -1,0 +1,46 @@
+"""A run folder whose ensemble was learnt is used as it is; one that was interrupted is gone on with."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conjoint.errors import InputError
+from conjoint.graph.graph import as_graph
+from conjoint.selection import learner
+from conjoint.selection.setting import make_setting
+from small_training import small_data, small_split
+
+
+@pytest.mark.parametrize(
+    ("result", "searches"),
+    [({"stopped": "epochs"}, False), (None, False), ({"stopped": "interrupted"}, True)],
+)
+def test_only_a_search_that_was_stopped_goes_on(
+    result: Any, searches: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(*_: object, **__: object) -> None:
+        raise InputError("searching")
+
+    monkeypatch.setattr(learner, "learn_ensemble", search)
+    monkeypatch.setattr(learner, "load_run", lambda path: ("the model", None))
+    monkeypatch.setattr(learner, "read_portfolio", lambda path: f"portfolio of {path.parent.name}")
+    run: Any = SimpleNamespace(
+        path=tmp_path / "run",
+        sidecar=SimpleNamespace(finished=True, result=result),
+        history=lambda rows: [{"epoch": 1, "seconds": 2.5}][:rows],
+        config="the settings",
+        spec="the spec",
+        training=nullcontext,
+    )
+    graph, split = as_graph(small_data()), small_split()
+    if searches:
+        with pytest.raises(InputError, match="searching"):
+            learner.train_ensemble(make_setting(), graph, split, 0, run=run)
+        return
+    found = learner.train_ensemble(make_setting(), graph, split, 0, run=run)
+    assert (found.fitted.model, found.fitted.config, found.spec) == ("the model", "the settings", "the spec")
+    assert found.portfolio == "portfolio of run" and found.seconds == 2.5
+    assert found.fitted.history == [{"epoch": 1, "seconds": 2.5}] and found.fitted.best_epoch == 1
