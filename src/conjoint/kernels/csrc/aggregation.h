@@ -71,7 +71,7 @@ EXPORT void NAME(aggregate)(const NAME(Aggregation) * in, real *out, int threads
     real scale = (real)(in->scale * head_part(in));
     int narrow = is_narrow(in), wide = is_wide(in);
     Mask mask = make_mask(in->seed, in->threshold);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks), last = in->rowptr[end];
@@ -140,7 +140,7 @@ EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *g
     real scale = (real)(in->scale * head_part(in));
     int narrow = is_narrow(in), wide = is_wide(in) && in->x_heads == heads;
     Mask mask = make_mask(in->seed, in->threshold);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(in->back_rowptr, in->sources, chunk, chunks);
         ix end = row_start(in->back_rowptr, in->sources, chunk + 1, chunks), last = in->back_rowptr[end];
@@ -170,7 +170,7 @@ EXPORT void NAME(aggregate_backward_alpha)(const NAME(Aggregation) * in, const r
     real scale = (real)(in->scale * head_part(in));
     ix chunks = chunk_count(in->rows, in->rowptr[in->rows] * heads * channels);
     Mask mask = make_mask(in->seed, in->threshold);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks), last = in->rowptr[end];
         double *by_self = d_self != NULL ? partial + chunk * heads : NULL;

@@ -57,7 +57,7 @@ ALWAYS_INLINE void softmax_rows(const ix *rowptr, ix begin, ix end, ix heads, co
 
 EXPORT void NAME(softmax)(const ix *rowptr, ix rows, ix heads, const real *logit, real *out, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * heads * 4);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
         FOR_USUAL_HEADS(heads, softmax_rows(rowptr, begin, end, HEADS, logit, out))
@@ -81,7 +81,7 @@ ALWAYS_INLINE void softmax_rows_backward(const ix *rowptr, ix begin, ix end, ix 
 EXPORT void NAME(softmax_backward)(const ix *rowptr, ix rows, ix heads, const real *weight, const real *grad,
                                    real *out, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * heads);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
         FOR_USUAL_HEADS(heads, softmax_rows_backward(rowptr, begin, end, HEADS, weight, grad, out))
@@ -161,7 +161,7 @@ ALWAYS_INLINE void attention_rows(const NAME(Attention) * in, ix begin, ix end, 
  * Without: feature = softmax of the logits plus structure where there is one (explicit); alpha is not written. */
 EXPORT void NAME(attention)(const NAME(Attention) * in, real *feature, real *alpha, int threads) {
     ix heads = in->heads, chunks = chunk_count(in->rows, in->rowptr[in->rows] * heads * 8);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks);
@@ -229,7 +229,7 @@ EXPORT void NAME(attention_backward)(const NAME(Attention) * in, const real *fea
                                      double *partial, real *d_mix, int threads) {
     NAME(AttentionBackward) out = {feature, grad, grad_feature, d_logit, d_dst, d_structure};
     ix heads = in->heads, chunks = chunk_count(in->rows, in->rowptr[in->rows] * heads * 8);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks);
