@@ -45,6 +45,12 @@ class Transposed:
     row: Tensor  # [entries] target of each entry
     perm: Tensor  # [entries]
 
+    @derived
+    def place(self) -> Tensor:
+        """The other way round: where an entry of the forward order stands here. [entries]"""
+        order = torch.arange(self.perm.numel(), device=self.perm.device)
+        return torch.empty_like(self.perm).scatter_(0, self.perm, order)
+
 
 @dataclass(frozen=True, eq=False)
 class Adjacency:

@@ -109,6 +109,7 @@ class ConjointLayer(nn.Module):
         self.self_dropout, self.per_head = self_dropout, per_head
         self.intervention = as_intervention(intervention)
         self._graphs: Recent[Adjacency] = Recent()
+        self._checked: Recent[None] = Recent(1)  # features without NaN
 
         # One W for nodes of one kind, two for a bipartite graph, under GATConv's names.
         in_src, in_dst = (in_channels, None) if isinstance(in_channels, int) else in_channels
@@ -265,7 +266,7 @@ class ConjointLayer(nn.Module):
             return edges
         adj = self._sorted(edges, x_src, x_dst, size)
         if x_src.grad_fn is None:  # features, not what another layer made of them
-            checks.finite(x_src)
+            self._checked.get((x_src,), None, lambda: checks.finite(x_src))
         return adj
 
     def _sorted(self, edges: Tensor, x_src: Tensor, x_dst: Tensor | None, size: Size) -> Adjacency:

@@ -66,12 +66,14 @@ ALWAYS_INLINE void aggregate_rows(const NAME(Aggregation) * in, Mask mask, ix be
     }
 }
 
-EXPORT void NAME(aggregate)(const NAME(Aggregation) * in, real *out, int threads) {
+/* The result plus `bias`, a row of its width; NULL: none. */
+static void aggregate_onto(const NAME(Aggregation) * in, const real *bias, real *out, int threads) {
     ix chunks = chunk_count(in->rows, (in->rowptr[in->rows] + in->rows) * in->heads * in->channels);
+    ix width = result_width(in, in->heads, in->channels);
     real scale = (real)(in->scale * head_part(in));
     int narrow = is_narrow(in), wide = is_wide(in);
     Mask mask = make_mask(in->seed, in->threshold);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks), last = in->rowptr[end];
@@ -84,13 +86,16 @@ EXPORT void NAME(aggregate)(const NAME(Aggregation) * in, real *out, int threads
                     FOR_NARROW_SHAPES(in, narrow_rows(in, mask, scale, i, after, last, out, HEADS, CHANNELS, MERGED))
                 else wide_run(in, mask, scale, i, after, last, out);
             }
+        for (ix i = begin; i < end && bias != NULL; i++) add_scaled(out + i * width, 1, bias, width);
     }
 }
+
+EXPORT void NAME(aggregate)(const NAME(Aggregation) * in, real *out, int threads) { aggregate_onto(in, NULL, out, threads); }
 
 /* One walk by source: row j of x and of d x stay at hand, grad_i is gathered once and gives both d x_j and
  * d alpha_ij. Rows of grad that are all 0 are not gathered: where few nodes are labelled, most of them are. */
 ALWAYS_INLINE void by_source_rows(const NAME(Aggregation) * in, Mask mask, ix begin, ix end, ix last, const real *grad,
-                                  const uint8_t *set, real *d_x, real *d_alpha, double *by_self) {
+                                  const uint8_t *set, int placed, real *d_x, real *d_alpha, double *by_self) {
     ix heads = in->heads, channels = in->channels;
     ix stride = in->x_heads * channels, step = in->x_heads == 1 ? 0 : channels;
     ix width = result_width(in, heads, channels), from_step = result_step(in, channels);
@@ -113,7 +118,7 @@ ALWAYS_INLINE void by_source_rows(const NAME(Aggregation) * in, Mask mask, ix be
                 __builtin_prefetch(in->alpha + in->back_perm[k + AHEAD] * heads, 0, 3);
             }
             const real *from = grad + in->back_row[k] * width;
-            ix e = in->back_perm[k] * heads;
+            ix e = in->back_perm[k] * heads, place = placed ? k * heads : e;
             int nonzero = set[in->back_row[k]];
             if (nonzero) mask_run(mask, scale, (uint64_t)e, heads, factor);
             for (ix h = 0; h < heads && (nonzero || d_alpha != NULL); h++) {
@@ -123,7 +128,7 @@ ALWAYS_INLINE void by_source_rows(const NAME(Aggregation) * in, Mask mask, ix be
                 else if (nonzero && (channels < 16 || factor[h] != 0))
                     sum = dot_and_add(from + h * from_step, x + h * step, in->alpha[e + h] * factor[h], to + h * step,
                                       channels);
-                if (d_alpha != NULL) d_alpha[e + h] = nonzero ? sum * factor[h] : (real)0;
+                if (d_alpha != NULL) d_alpha[place + h] = nonzero ? sum * factor[h] : (real)0;
             }
             after_term(&spill, to);
         }
@@ -131,34 +136,47 @@ ALWAYS_INLINE void by_source_rows(const NAME(Aggregation) * in, Mask mask, ix be
     }
 }
 
-/* partial is [MAX_CHUNKS, heads], set a buffer of [rows]; d_alpha and d_self may be NULL. */
-EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *grad, uint8_t *set, real *d_x, real *d_alpha,
-                                     double *partial, real *d_self, int threads) {
-    ix heads = in->heads, width = result_width(in, heads, in->channels);
+/* Which rows of grad are not all 0. */
+static void find_set(const NAME(Aggregation) * in, const real *grad, uint8_t *set, int threads) {
+    ix width = result_width(in, in->heads, in->channels);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && in->rows * width > PARALLEL_CHUNKS * CHUNK_WORK)
     for (ix i = 0; i < in->rows; i++) set[i] = (uint8_t)any_set(grad + i * width, width);
-    ix chunks = chunk_count(in->sources, in->rowptr[in->rows] * heads * in->channels);
+}
+
+/* partial is [MAX_CHUNKS, heads]; d_alpha and d_self may be NULL. With `placed`, d_alpha has the order of this walk, else
+ * that of the entries. */
+static void by_source(const NAME(Aggregation) * in, const real *grad, const uint8_t *set, int placed, real *d_x,
+                      real *d_alpha, double *partial, real *d_self, int threads) {
+    ix heads = in->heads, chunks = chunk_count(in->sources, in->rowptr[in->rows] * heads * in->channels);
     real scale = (real)(in->scale * head_part(in));
     int narrow = is_narrow(in), wide = is_wide(in) && in->x_heads == heads;
     Mask mask = make_mask(in->seed, in->threshold);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(in->back_rowptr, in->sources, chunk, chunks);
         ix end = row_start(in->back_rowptr, in->sources, chunk + 1, chunks), last = in->back_rowptr[end];
         double *by_self = d_self != NULL ? partial + chunk * heads : NULL;
         if (by_self != NULL) for (ix h = 0; h < heads; h++) by_self[h] = 0;
-        if (!narrow && !wide) by_source_rows(in, mask, begin, end, last, grad, set, d_x, d_alpha, by_self);
+        if (!narrow && !wide) by_source_rows(in, mask, begin, end, last, grad, set, placed, d_x, d_alpha, by_self);
         else
             for (ix j = begin, after; j < end; j = after) {
                 after = rows_together(in->back_rowptr, j, end, LONG_RUN);
                 if (in->back_rowptr[j + 1] - in->back_rowptr[j] > LONG_RUN)
-                    by_source_rows(in, mask, j, after = j + 1, last, grad, set, d_x, d_alpha, by_self);
+                    by_source_rows(in, mask, j, after = j + 1, last, grad, set, placed, d_x, d_alpha, by_self);
                 else if (narrow)
-                    FOR_NARROW_SHAPES(in, narrow_rows_backward(in, mask, scale, j, after, last, grad, set, d_x, d_alpha, by_self,
+                    FOR_NARROW_SHAPES(in, narrow_rows_backward(in, mask, scale, j, after, last, grad, set, placed, d_x, d_alpha, by_self,
                                                                HEADS, CHANNELS, MERGED))
-                else wide_run_backward(in, mask, scale, j, after, last, grad, set, d_x, d_alpha, by_self);
+                else wide_run_backward(in, mask, scale, j, after, last, grad, set, placed, d_x, d_alpha, by_self);
             }
     }
     if (d_self != NULL) fold(partial, chunks, heads, d_self);
+}
+
+/* set is a buffer of [rows]. */
+EXPORT void NAME(aggregate_backward)(const NAME(Aggregation) * in, const real *grad, uint8_t *set, real *d_x, real *d_alpha,
+                                     double *partial, real *d_self, int threads) {
+    find_set(in, grad, set, threads);
+    by_source(in, grad, set, 0, d_x, d_alpha, partial, d_self, threads);
 }
 
 /* d alpha and d eps alone (x needs no gradient): a walk by target, nothing transposed. */
@@ -170,7 +188,7 @@ EXPORT void NAME(aggregate_backward_alpha)(const NAME(Aggregation) * in, const r
     real scale = (real)(in->scale * head_part(in));
     ix chunks = chunk_count(in->rows, in->rowptr[in->rows] * heads * channels);
     Mask mask = make_mask(in->seed, in->threshold);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks), last = in->rowptr[end];
         double *by_self = d_self != NULL ? partial + chunk * heads : NULL;

@@ -57,7 +57,7 @@ ALWAYS_INLINE void softmax_rows(const ix *rowptr, ix begin, ix end, ix heads, co
 
 EXPORT void NAME(softmax)(const ix *rowptr, ix rows, ix heads, const real *logit, real *out, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * heads * 4);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
         FOR_USUAL_HEADS(heads, softmax_rows(rowptr, begin, end, HEADS, logit, out))
@@ -81,7 +81,7 @@ ALWAYS_INLINE void softmax_rows_backward(const ix *rowptr, ix begin, ix end, ix 
 EXPORT void NAME(softmax_backward)(const ix *rowptr, ix rows, ix heads, const real *weight, const real *grad,
                                    real *out, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * heads);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
         FOR_USUAL_HEADS(heads, softmax_rows_backward(rowptr, begin, end, HEADS, weight, grad, out))
@@ -161,7 +161,7 @@ ALWAYS_INLINE void attention_rows(const NAME(Attention) * in, ix begin, ix end, 
  * Without: feature = softmax of the logits plus structure where there is one (explicit); alpha is not written. */
 EXPORT void NAME(attention)(const NAME(Attention) * in, real *feature, real *alpha, int threads) {
     ix heads = in->heads, chunks = chunk_count(in->rows, in->rowptr[in->rows] * heads * 8);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks);
@@ -172,6 +172,7 @@ EXPORT void NAME(attention)(const NAME(Attention) * in, real *feature, real *alp
 /* What the backward pass is given and what it writes; NULL: absent, or not wanted. */
 typedef struct {
     const real *feature, *grad, *grad_feature; /* d alpha; d feature where the caller used it */
+    const ix *place;                           /* of an entry in d alpha, where that has another order */
     real *d_logit, *d_dst, *d_structure;       /* before the leaky ReLU, by entry; by row; by entry */
 } NAME(AttentionBackward);
 
@@ -191,7 +192,10 @@ ALWAYS_INLINE void attention_rows_backward(const NAME(Attention) * in, const NAM
         EACH_HEAD total[h] = by_dst[h] = 0;
         for (ix e = first; e < last; e++) {
             if (far && e + FAR_AHEAD < end_entry) fetch(in->a_src + in->col[e + FAR_AHEAD] * heads, heads);
-            const real *feature = out->feature + e * heads, *grad = out->grad + e * heads;
+            if (far && out->place != NULL && e + FAR_AHEAD < end_entry)
+                fetch(out->grad + out->place[e + FAR_AHEAD] * heads, heads);
+            const real *feature = out->feature + e * heads;
+            const real *grad = out->grad + (out->place != NULL ? out->place[e] : e) * heads;
             const real *more = out->grad_feature != NULL ? out->grad_feature + e * heads : zeros;
             real *restrict slow = out->d_logit + e * heads;
             EACH_HEAD slow[h] = from_feature[h] * grad[h] + more[h];
@@ -205,7 +209,8 @@ ALWAYS_INLINE void attention_rows_backward(const NAME(Attention) * in, const NAM
         }
         for (ix e = first; e < last; e++) {
             ENTRY_POINTERS(e);
-            const real *feature = out->feature + e * heads, *grad = out->grad + e * heads;
+            const real *feature = out->feature + e * heads;
+            const real *grad = out->grad + (out->place != NULL ? out->place[e] : e) * heads;
             real *restrict slow = out->d_logit + e * heads;
             EACH_HEAD slow[h] = feature[h] * (slow[h] - (real)total[h]);
             if (out->d_structure != NULL && view.wide) {
@@ -223,19 +228,24 @@ ALWAYS_INLINE void attention_rows_backward(const NAME(Attention) * in, const NAM
     }
 }
 
-/* d mix comes through `partial`, [MAX_CHUNKS, 2, heads], and is written as [2, heads]. NULL: not wanted. */
-EXPORT void NAME(attention_backward)(const NAME(Attention) * in, const real *feature, const real *grad,
-                                     const real *grad_feature, real *d_logit, real *d_dst, real *d_structure,
-                                     double *partial, real *d_mix, int threads) {
-    NAME(AttentionBackward) out = {feature, grad, grad_feature, d_logit, d_dst, d_structure};
+static void attention_backward_by_row(const NAME(Attention) * in, const NAME(AttentionBackward) * out, double *partial,
+                                      real *d_mix, int threads) {
     ix heads = in->heads, chunks = chunk_count(in->rows, in->rowptr[in->rows] * heads * 8);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks);
         double *by_mix = d_mix != NULL ? partial + chunk * 2 * heads : NULL;
         for (ix k = 0; k < 2 * heads && by_mix != NULL; k++) by_mix[k] = 0;
-        FOR_USUAL_HEADS(heads, attention_rows_backward(in, &out, begin, end, HEADS, by_mix))
+        FOR_USUAL_HEADS(heads, attention_rows_backward(in, out, begin, end, HEADS, by_mix))
     }
     if (d_mix != NULL) fold(partial, chunks, 2 * heads, d_mix);
+}
+
+/* d mix comes through `partial`, [MAX_CHUNKS, 2, heads], and is written as [2, heads]. NULL: not wanted. */
+EXPORT void NAME(attention_backward)(const NAME(Attention) * in, const real *feature, const real *grad,
+                                     const real *grad_feature, real *d_logit, real *d_dst, real *d_structure,
+                                     double *partial, real *d_mix, int threads) {
+    NAME(AttentionBackward) out = {feature, grad, grad_feature, NULL, d_logit, d_dst, d_structure};
+    attention_backward_by_row(in, &out, partial, d_mix, threads);
 }

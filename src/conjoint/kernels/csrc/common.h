@@ -3,7 +3,8 @@
  * The kernels are plain C11 with OpenMP: no Python, no PyTorch, pointers in and out. Each file is written for
  * one `real` and compiled twice (float32.c, float64.c). Two rules hold everywhere:
  *  - work is cut into chunks by the data alone, never by the number of threads, and no two threads write the
- *    same place, so results are the same bits at any thread count;
+ *    same place, so results are the same bits at any thread count; the chunks of a thread follow one another, the same
+ *    in each call (`schedule(static)`), because fetching from another core's cache what it wrote costs more than waiting;
  *  - the order of additions is fixed by the source (`omp simd` reductions included): no -ffast-math.
  */
 #ifndef CONJOINT_COMMON_H

@@ -4,7 +4,7 @@
 EXPORT void NAME(factor_attention)(const ix *rowptr, const ix *col, ix rows, ix rank, const real *factors, real *score,
                                    real *attention, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * (rank + 4));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
 #define ANY(n) edge_dot_chunk(rowptr, col, begin, end, factors, factors, score, n)
@@ -20,7 +20,7 @@ EXPORT void NAME(factor_attention_backward)(const ix *rowptr, const ix *col, ix 
                                             const real *attention, const real *d_attention, const real *d_score,
                                             real *by_entry, real *d_factors, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * (rank + 1));
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
         softmax_rows_backward(rowptr, begin, end, 1, attention, d_attention, by_entry);
@@ -81,7 +81,7 @@ ALWAYS_INLINE void times_small(const real *v, ix begin, ix end, ix rank, const l
 EXPORT void NAME(factor_loss)(const real *v, ix rows, ix rank, const real *linked, const real *score, ix entries,
                               double squares, double *partial, real *gram, real *loss, int threads) {
     ix chunks = chunk_count(rows, rows * rank * rank + entries), size = rank * rank, width = size + 1;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         double *total = partial + chunk * width;
         ix last = even_start(entries, chunk + 1, chunks);
@@ -104,7 +104,7 @@ EXPORT void NAME(factor_loss_backward)(const real *v, ix rows, ix rank, const re
     ix chunks = chunk_count(rows, rows * rank * rank + entries);
     lanes small[LANES];
     scaled_rows(gram, rank, 4 * *grad, 0, small);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix last = even_start(entries, chunk + 1, chunks);
         times_small(v, even_start(rows, chunk, chunks), even_start(rows, chunk + 1, chunks), rank, small, d_v);
@@ -117,7 +117,7 @@ EXPORT void NAME(factor_loss_backward)(const real *v, ix rows, ix rank, const re
 EXPORT void NAME(expression_loss)(const real *v, const real *s, ix rows, ix rank, double squares, double *partial,
                                   real *grams, real *loss, int threads) {
     ix chunks = chunk_count(rows, 2 * rows * rank * rank), size = rank * rank;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = even_start(rows, chunk, chunks), end = even_start(rows, chunk + 1, chunks);
         gram_rows(v, rows, begin, end, rank, partial + chunk * 2 * size);
@@ -139,7 +139,7 @@ EXPORT void NAME(expression_loss_backward)(const real *v, const real *s, ix rows
     lanes by_v[LANES], by_s[LANES];
     scaled_rows(grams + rank * rank, rank, 2 * *grad, 0, by_v);
     scaled_rows(grams, rank, 2 * *grad, -4 * *grad, by_s);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = even_start(rows, chunk, chunks), end = even_start(rows, chunk + 1, chunks);
         times_small(v, begin, end, rank, by_v, d_v);

@@ -12,4 +12,5 @@
 #include "shares.h"
 #include "structure.h"
 
+#include "layer.h"
 #include "factors.h" /* which is made of parts of the others */

@@ -39,8 +39,8 @@ ALWAYS_INLINE void narrow_rows(const NAME(Aggregation) * in, Mask mask, real sca
 
 /* Rows begin .. end of d x, and d alpha of the entries that read them. */
 ALWAYS_INLINE void narrow_rows_backward(const NAME(Aggregation) * in, Mask mask, real scale, ix begin, ix end, ix last,
-                                        const real *grad, const uint8_t *set, real *d_x, real *d_alpha, double *by_self,
-                                        ix heads, ix channels, int merged) {
+                                        const real *grad, const uint8_t *set, int placed, real *d_x, real *d_alpha,
+                                        double *by_self, ix heads, ix channels, int merged) {
     ix stride = heads * channels, size = in->sources * stride;
     ix width = merged ? channels : stride, step = merged ? 0 : channels, grad_size = in->rows * width;
     ix start = in->back_rowptr[begin];
@@ -70,9 +70,9 @@ ALWAYS_INLINE void narrow_rows_backward(const NAME(Aggregation) * in, Mask mask,
                 __builtin_prefetch(in->alpha + in->back_perm[k + AHEAD] * heads, 0, 3);
             }
             ix at = in->back_row[k] * width, room = grad_size - at - (heads - 1) * step;
-            ix e = in->back_perm[k] * heads;
+            ix e = in->back_perm[k] * heads, place = placed ? k * heads : e;
             if (!set[in->back_row[k]]) {
-                SIMD for (ix h = 0; h < (d_alpha != NULL ? heads : 0); h++) d_alpha[e + h] = 0;
+                SIMD for (ix h = 0; h < (d_alpha != NULL ? heads : 0); h++) d_alpha[place + h] = 0;
                 continue;
             }
             real *factor = heads == 1 ? factors + (k - start) : factors;
@@ -85,7 +85,7 @@ ALWAYS_INLINE void narrow_rows_backward(const NAME(Aggregation) * in, Mask mask,
             }
             if (d_alpha == NULL) continue;
             sum_each(product, heads, dots);
-            SIMD for (ix h = 0; h < heads; h++) d_alpha[e + h] = dots[h] * factor[h];
+            SIMD for (ix h = 0; h < heads; h++) d_alpha[place + h] = dots[h] * factor[h];
         }
         for (ix h = 0; h < heads; h++) store_part(d_x + j * stride + h * channels, sum[h], channels);
     }

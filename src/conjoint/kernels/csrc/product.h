@@ -88,7 +88,7 @@ EXPORT void NAME(product)(const real *a, const real *b, ix rows, ix columns, ix 
     if (b_turned) transpose(b, columns, depth, turned, threads);
     NAME(Product) in = {a, b_turned ? turned : b, a_turned ? 1 : depth, a_turned ? rows : 1, rows, columns, depth, c};
     ix blocks = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS, panels = (columns + TILE_COLUMNS - 1) / TILE_COLUMNS;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && rows * columns * depth > 64 * CHUNK_WORK)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && rows * columns * depth > 64 * CHUNK_WORK)
     for (ix task = 0; task < blocks * panels; task++) {
         ix begin = task / panels * BLOCK_ROWS;
         multiply_panel(&in, begin, smaller(begin + BLOCK_ROWS, rows), task % panels * TILE_COLUMNS);

@@ -129,7 +129,7 @@ EXPORT void NAME(sparse_project)(const NAME(SparseRows) * x, const real *weight,
     ix chunks = chunk_count(x->rows, x->rowptr[x->rows] * x->out);
     Mask mask = make_mask(x->seed, x->threshold);
     transpose(weight, x->out, x->in, by_input, threads);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(x->rowptr, x->rows, chunk, chunks), end = row_start(x->rowptr, x->rows, chunk + 1, chunks);
         if (x->out == 64) sparse_rows(x, mask, begin, end, by_input, out, 64);
@@ -159,7 +159,7 @@ EXPORT void NAME(sparse_project_backward)(const NAME(SparseRows) * x, const real
     ix share = (x->out + threads - 1) / threads, slice = (share + 15) / 16 * 16;
     ix slices = (x->out + slice - 1) / slice;
     if (x->rowptr[x->rows] * x->out < 2 * CHUNK_WORK) slice = x->out, slices = 1;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && slices > 1)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && slices > 1)
     for (ix s = 0; s < slices; s++) {
         ix width = smaller(slice, x->out - s * slice);
         if (width == 32) sparse_slice(x, mask, grad, by_input, s * slice, 32);
@@ -209,7 +209,7 @@ ALWAYS_INLINE void head_dots_rows(const real *x, ix begin, ix end, ix heads, ix 
 EXPORT void NAME(head_dots)(const real *x, ix rows, ix heads, ix channels, const real *first, const real *second,
                             ix second_rows, real *out_first, real *out_second, int threads) {
     ix chunks = chunk_count(rows, rows * heads * channels);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = even_start(rows, chunk, chunks), end = even_start(rows, chunk + 1, chunks);
         FOR_USUAL_SHAPE(heads, channels, head_dots_rows(x, begin, end, HEADS, CHANNELS, first, second, second_rows, out_first, out_second))
@@ -260,7 +260,7 @@ EXPORT void NAME(head_dots_backward)(const real *x, ix rows, ix heads, ix channe
                                      ix add, real *d_x, double *partial, real *d_vectors, int threads) {
     ix chunks = chunk_count(rows, rows * heads * channels), width = heads * channels;
     NAME(HeadDots) in = {x, first, second, grad_first, grad_second, second_rows, add, d_x};
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = even_start(rows, chunk, chunks), end = even_start(rows, chunk + 1, chunks);
         FOR_USUAL_SHAPE(heads, channels, head_dots_rows_backward(&in, begin, end, HEADS, CHANNELS, partial + chunk * 2 * width))

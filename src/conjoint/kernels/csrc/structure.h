@@ -26,7 +26,7 @@ ALWAYS_INLINE void edge_dot_chunk(const ix *rowptr, const ix *col, ix begin, ix 
 EXPORT void NAME(edge_dot)(const ix *rowptr, const ix *col, ix rows, ix rank, const real *left, const real *right,
                            real *out, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * rank);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
 #define ANY(n) edge_dot_chunk(rowptr, col, begin, end, left, right, out, n)
@@ -95,7 +95,7 @@ ALWAYS_INLINE void sum_short_rows(const ix *rowptr, const ix *other, const ix *p
 EXPORT void NAME(sum_rows)(const ix *rowptr, const ix *other, const ix *perm, ix rows, ix rank, const real *value,
                            const uint8_t *simple, const real *x, ix add, real *out, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * rank);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
 #define SHORT(n) sum_short_rows(rowptr, other, perm, begin, end, value, simple, x, add, out, n)
@@ -109,7 +109,7 @@ EXPORT void NAME(sum_rows)(const ix *rowptr, const ix *other, const ix *perm, ix
 /* total = <a, b>, in double precision and in an order that no number of threads changes. partial: [MAX_CHUNKS]. */
 EXPORT void NAME(dot_total)(const real *a, const real *b, ix count, double *partial, real *total, int threads) {
     ix chunks = chunk_count(count, count);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         double sum = 0;
         ix end = even_start(count, chunk + 1, chunks);
@@ -142,7 +142,7 @@ EXPORT void NAME(sum_entries)(const ix *rowptr, const ix *perm, ix rows, ix widt
                               int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * width);
     int far = perm != NULL && lies_far(rowptr[rows] * width);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
         FOR_USUAL_HEADS(width, sum_entries_rows(rowptr, perm, begin, end, far, HEADS, value, out))

@@ -57,19 +57,19 @@ ALWAYS_INLINE void wide_rows(const NAME(Aggregation) * in, Mask mask, real scale
 
 /* Rows begin .. end of d x, and d alpha of the entries that read them; rows of grad that are not `set` are all 0. */
 ALWAYS_INLINE void wide_rows_backward(const NAME(Aggregation) * in, Mask mask, real scale, ix begin, ix end, ix last,
-                                      const real *grad, const uint8_t *set, real *d_x, real *d_alpha, double *by_self,
-                                      ix heads, ix vectors) {
+                                      const real *grad, const uint8_t *set, int placed, real *d_x, real *d_alpha,
+                                      double *by_self, ix heads, ix vectors) {
     ix channels = vectors * LANES, stride = heads * channels;
     ix width = result_width(in, heads, channels), step = result_step(in, channels), start = in->back_rowptr[begin];
     real factor[2 * LONG_RUN * NARROW_HEADS], weight[2 * LONG_RUN * NARROW_HEADS];
     if (heads == 1) mask_places(mask, scale, in->back_perm + start, in->back_rowptr[end] - start, factor);
     for (ix k = start; k < in->back_rowptr[end]; k++) {
-        ix e = in->back_perm[k] * heads;
+        ix e = in->back_perm[k] * heads, place = placed ? k * heads : e;
         real *f = factor + (k - start) * heads, *w = weight + (k - start) * heads;
         if (!set[in->back_row[k]]) clear(f, heads);
         else if (heads > 1) mask_run(mask, scale, (uint64_t)e, heads, f);
         SIMD for (ix h = 0; h < heads; h++) w[h] = in->alpha[e + h] * f[h];
-        SIMD for (ix h = 0; h < (d_alpha != NULL ? heads : 0); h++) d_alpha[e + h] = 0;
+        SIMD for (ix h = 0; h < (d_alpha != NULL ? heads : 0); h++) d_alpha[place + h] = 0;
     }
     for (ix j = begin; j < end; j++) {
         ix first = in->back_rowptr[j], after = in->back_rowptr[j + 1];
@@ -86,7 +86,7 @@ ALWAYS_INLINE void wide_rows_backward(const NAME(Aggregation) * in, Mask mask, r
                 if (vectors >= SKIPPED ? f == 0 : !set[in->back_row[k]]) continue;
                 const real *g = from + in->back_row[k] * width;
                 if (d_alpha == NULL) add_vectors(sum, w, g, vectors);
-                else d_alpha[in->back_perm[k] * heads + h] = f * dot_and_add_vectors(g, x, w, sum, vectors);
+                else d_alpha[(placed ? k : in->back_perm[k]) * heads + h] = f * dot_and_add_vectors(g, x, w, sum, vectors);
             }
             store_vectors(d_x + j * stride + h * channels, sum, vectors);
         }
@@ -124,7 +124,7 @@ static __attribute__((noinline)) void wide_run(const NAME(Aggregation) * in, Mas
 }
 
 static __attribute__((noinline)) void wide_run_backward(const NAME(Aggregation) * in, Mask mask, real scale, ix begin,
-                                                        ix end, ix last, const real *grad, const uint8_t *set, real *d_x,
-                                                        real *d_alpha, double *by_self) {
-    FOR_WIDE_SHAPES(wide_rows_backward(in, mask, scale, begin, end, last, grad, set, d_x, d_alpha, by_self, HEADS, VECTORS))
+                                                        ix end, ix last, const real *grad, const uint8_t *set, int placed,
+                                                        real *d_x, real *d_alpha, double *by_self) {
+    FOR_WIDE_SHAPES(wide_rows_backward(in, mask, scale, begin, end, last, grad, set, placed, d_x, d_alpha, by_self, HEADS, VECTORS))
 }

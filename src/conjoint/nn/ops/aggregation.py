@@ -58,11 +58,11 @@ class _Aggregate(Function):
         return None, None, None, *sum_neighbours_backward(*parts, with_alpha=ctx.needs_input_grad[3])
 
 
-def sum_neighbours(adj: Adjacency, tensors: Summed, mask: Mask, merge: bool = False) -> Tensor:
-    """The kernel of `aggregate`; with `merge`, the mean of the heads."""
+def sum_neighbours(adj: Adjacency, tensors: Summed, mask: Mask) -> Tensor:
+    """The kernel of `aggregate`."""
     alpha, x, _ = tensors
-    out = memory.empty(x, adj.num_dst, 1 if merge else alpha.size(1), x.size(2))
-    run("aggregate", x.dtype, (), (out,), _aggregation(adj, None, tensors, mask, merge))
+    out = memory.empty(x, adj.num_dst, alpha.size(1), x.size(2))
+    run("aggregate", x.dtype, (), (out,), _aggregation(adj, None, tensors, mask))
     return out
 
 
@@ -72,12 +72,11 @@ def sum_neighbours_backward(
     tensors: Summed,
     mask: Mask,
     grad: Tensor,
-    merge: bool = False,
     with_alpha: bool = True,  # d alpha is not made if it is not wanted and d x is
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """(d alpha, d x, d self_weight)"""
     alpha, x, self_weight = tensors
-    structure = _aggregation(adj, back, tensors, mask, merge)
+    structure = _aggregation(adj, back, tensors, mask)
     d_alpha = memory.empty(alpha, *alpha.shape) if with_alpha or back is None else None
     d_self = None if self_weight is None else torch.empty_like(self_weight)
     sums = (None if d_self is None else partial_sums(x, alpha.size(1)), d_self)
@@ -89,11 +88,11 @@ def sum_neighbours_backward(
     return d_alpha, d_x, d_self
 
 
-def _aggregation(adj: Adjacency, back: Transposed | None, tensors: Summed, mask: Mask, merge: bool) -> Values:
-    """The members of `Aggregation` in csrc/aggregation.h."""
+def _aggregation(adj: Adjacency, back: Transposed | None, tensors: Summed, mask: Mask) -> Values:
+    """The members of `Aggregation` in csrc/aggregation.h; heads are not merged."""
     alpha, x, _ = tensors
     sources = (None, None, None) if back is None else (back.rowptr, back.row, back.perm)
-    sizes = (adj.num_dst, x.size(0), alpha.size(1), x.size(1), x.size(2), int(merge))
+    sizes = (adj.num_dst, x.size(0), alpha.size(1), x.size(1), x.size(2), 0)
     return (adj.rowptr, adj.col, *sources, *sizes, *tensors, *mask)
 
 

@@ -1,4 +1,4 @@
-"""Attention weights of Eq. 4, 7 and 8, and a whole layer after its projection (csrc/attention.h)."""
+"""Attention weights of Eq. 4, 7 and 8, and a whole layer after its projection (csrc/attention.h, layer.h)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,9 +14,9 @@ from ...kernels.library import MAX_HEADS, Values, partial_sums, run
 from ...kernels.memory import contiguous as kept_contiguous
 from ...kernels.memory import empty
 from .activation import Mask, mask_of
-from .aggregation import aggregate, sum_neighbours, sum_neighbours_backward
+from .aggregation import aggregate
 from .entries import by_source, contiguous, edge_softmax, serves, sum_entries
-from .projection import dot_heads, dot_heads_backward, head_dots
+from .projection import head_dots
 
 Parts = Sequence[Any]  # a_src, a_dst, edge_logit, structure and mix as `attention` takes them
 
@@ -149,44 +149,58 @@ def attend(
 
 
 class _Attend(Function):
-    """The kernels of all steps one after the other. Together they need one gradient of h instead of two, and
-    a small graph is spared the cost of several autograd nodes."""
+    """One call of the kernels each way: a small graph is spared the cost of several, and of several nodes."""
 
     @staticmethod
     def forward(ctx: Any, adj: Adjacency, slope: float, mask: Mask, merge: bool, *tensors: Any) -> Tensor:
-        h, att_src, att_dst, edge_logit, structure, mix_logit, eps_logit, bias = tensors
-        groups = next((logit.size(0) for logit in (mix_logit, eps_logit) if logit is not None), 0)
-        mix = None if mix_logit is None else h.new_empty(h.size(1), 2)
-        self_weight = None if eps_logit is None else h.new_empty(h.size(1))
-        if groups:
-            run("shares", h.dtype, (mix_logit, eps_logit, groups, h.size(1)), (mix, self_weight))
-        a_src, a_dst = dot_heads(h, (att_src, att_dst), adj.num_dst)
-        parts = (a_src, a_dst, edge_logit, structure, mix)
-        feature, alpha = weigh_entries(adj, parts, slope)
-        alpha = feature if alpha is None else alpha
-        ctx.settings = (adj, slope, mask, merge, groups)
-        ctx.save_for_backward(h, att_src, att_dst, self_weight, feature, alpha, *parts)
-        out = sum_neighbours(adj, (alpha, h, self_weight), mask, merge)
-        return out if bias is None else out.add_(bias.view(out.shape[1:]))
+        h, _, _, _, _, mix_logit, eps_logit, _ = tensors
+        heads = h.size(1)
+        mix = None if mix_logit is None else h.new_empty(heads, 2)
+        eps = None if eps_logit is None else h.new_empty(heads)
+        a_src, a_dst = h.new_empty(adj.num_src, heads), h.new_empty(adj.num_dst, heads)
+        feature = empty(h, adj.num_entries, heads)
+        alpha = None if mix is None else empty(h, adj.num_entries, heads)
+        out = empty(h, adj.num_dst, 1 if merge else heads, h.size(2))
+        made = (mix, eps, a_src, a_dst, feature, alpha)
+        run("attend", h.dtype, (), (*made, out), _layer(adj, None, tensors, slope, mask, merge))
+        ctx.settings = (adj, slope, mask, merge)
+        ctx.save_for_backward(*tensors, *made)
+        return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
-        h, att_src, att_dst, self_weight, feature, alpha, *parts = ctx.saved_tensors
-        adj, slope, mask, merge, groups = ctx.settings
-        back, needs, summed = adj.transposed, ctx.needs_input_grad[4:], (alpha, h, self_weight)
-        grad = kept_contiguous(grad)
-        d_bias = grad.flatten(1).sum(dim=0) if needs[7] else None
-        d_alpha, d_h, d_self = sum_neighbours_backward(adj, back, summed, mask, grad, merge)
-        wanted, found = (True, True, *needs[3:6]), (adj, parts, slope, feature)
-        d_logit, d_dst, d_structure, d_mix = weigh_entries_backward(*found, (d_alpha, None), wanted)
-        d_dots = (sum_entries(back, d_logit), d_dst)
-        d_mix_logit = None if d_mix is None else h.new_empty(groups, 2)
-        d_eps_logit = h.new_empty(groups) if needs[6] else None
-        if d_mix_logit is not None or d_eps_logit is not None:
-            reads = (parts[4], self_weight, d_mix, d_self, groups, h.size(1))
-            run("shares_backward", h.dtype, reads, (d_mix_logit, d_eps_logit))
-        d_att = dot_heads_backward(h, (att_src, att_dst), adj.num_dst, d_dots, d_h, add=True)
+        saved = ctx.saved_tensors
+        tensors, (mix, eps, a_src, a_dst, feature, alpha) = saved[:8], saved[8:]
+        h, _, _, _, structure, mix_logit, eps_logit, _ = tensors
+        (adj, *settings), back = ctx.settings, ctx.settings[0].transposed
+        heads, needs, grad = h.size(1), ctx.needs_input_grad[4:], kept_contiguous(grad)
+        d_alpha, d_logit = empty(h, *feature.shape), empty(h, *feature.shape)
+        d_src, d_dst = torch.empty_like(a_src), torch.empty_like(a_dst)
+        d_structure = torch.empty_like(structure) if needs[4] and structure is not None else None
+        d_mix = h.new_empty(2, heads) if needs[5] else None
+        d_eps = h.new_empty(heads) if needs[6] else None
+        d_mix_logit = torch.empty_like(mix_logit) if needs[5] else None
+        d_eps_logit = torch.empty_like(eps_logit) if needs[6] else None
+        d_h, d_att = empty(h, *h.shape), h.new_empty(2, heads, h.size(2))
+        buffers = (h.new_empty(adj.num_dst, dtype=torch.uint8), partial_sums(h, d_att.numel()))
+        alpha = feature if alpha is None else alpha
+        reads = (mix, eps, a_src, a_dst, feature, alpha, grad, back.place)
+        small = (d_structure, d_mix, d_eps)
+        writes = (*buffers, d_alpha, d_logit, d_src, d_dst, *small, d_h, d_att, d_mix_logit, d_eps_logit)
+        run("attend_backward", h.dtype, reads, writes, _layer(adj, back, tensors, *settings))
         d_edge = d_logit if needs[3] else None
-        d_logits = (d_edge, d_structure, d_mix_logit, d_eps_logit)
-        return *(None,) * 4, d_h, d_att[0], d_att[1], *d_logits, d_bias
+        d_bias = grad.flatten(1).sum(dim=0) if needs[7] else None
+        return *(None,) * 4, d_h, d_att[0], d_att[1], d_edge, d_structure, d_mix_logit, d_eps_logit, d_bias
+
+
+def _layer(
+    adj: Adjacency, back: Transposed | None, tensors: Parts, slope: float, mask: Mask, merge: bool
+) -> Values:
+    """The members of `Layer` in csrc/layer.h."""
+    h, _, _, _, structure, mix_logit, eps_logit, _ = tensors
+    sources = (None, None, None) if back is None else (back.rowptr, back.row, back.perm)
+    width = 1 if structure is None else structure.shape[1:].numel()
+    groups = next((logit.size(0) for logit in (mix_logit, eps_logit) if logit is not None), 0)
+    sizes = (adj.num_dst, adj.num_src, h.size(1), h.size(2), int(merge), width, groups)
+    return (adj.rowptr, adj.col, *sources, *sizes, *tensors, slope, *mask)
