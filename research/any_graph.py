@@ -212,8 +212,8 @@ member by validation* what it keeps with `--single`. Seconds were taken on one t
 Headings say which graphs' results, test accuracies included, were looked at while members and settings were
 made; of the paper's graphs Cora and Cite were, Pubmed and CoauthorCS were not. *published* lines are others'
 own numbers, with settings chosen for each graph, on graphics cards; minesweeper's are ROC AUC.
-Of rows with 20 labels a class the first were made when ten blocks (*deep residual CAT*) were still tried there;
-the line says what they had, and `weights` in the rows how much they counted.
+Of rows with 20 labels a class the first were made when ten blocks (*deep residual CAT*) were still tried
+there; the line says what they had, and `weights` in the rows how much they counted.
 
 ![Seconds against test accuracy on every graph: the ensemble, its members, peers](img/time-to-accuracy.svg)
 
