@@ -129,12 +129,11 @@ def row_of(name: str, setting: str, k: int, root: str, peers: bool) -> dict[str,
     found = predict_proba(ensemble, graph, TrainConfig(row_normalise="never")).numpy()[test]
     judged = search.complete()
     nodes, unseen = search.unseen(judged)
-    shares = [np.mean(list(one.shares.values()), axis=0)[test] for one in judged]
+    shares = [mean_shares(one)[test] for one in judged]
     lines = {"ensemble": all_metrics(truth, found)}
     for one in search.judged.values():  # those that were dropped after their first training too
         if one.merits:
-            alone = np.mean(list(one.shares.values()), axis=0)[test]
-            lines[one.member.name] = all_metrics(truth, alone)
+            lines[one.member.name] = all_metrics(truth, mean_shares(one)[test])
     for title, stays in WITHOUT.items():
         kept = [i for i, one in enumerate(judged) if stays(one.member)]
         weights = weigh([unseen[i] for i in kept], graph.y.numpy()[nodes], "accuracy", k)
@@ -157,6 +156,12 @@ def row_of(name: str, setting: str, k: int, root: str, peers: bool) -> dict[str,
         "peer_seconds": of_peers,
         "test": lines,
     }
+
+
+def mean_shares(one: Any) -> Array:
+    """What a member says of every node: the mean of its trainings."""
+    mean: Array = np.mean([found.shares for found in one.fitted.values()], axis=0)
+    return mean
 
 
 def tuned(name: str, graph: Graph, split: Split, seed: int) -> dict[str, float]:

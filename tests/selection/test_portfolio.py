@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,38 +11,13 @@ import torch
 from conjoint import learn
 from conjoint.cli import main
 from conjoint.errors import InputError, Interrupted
-from conjoint.graph.graph import Graph, build_graph
+from conjoint.graph.graph import build_graph
 from conjoint.graph.splits import Split, every_label
-from conjoint.nn.ensemble import Ensemble
 from conjoint.selection.folds import fold_splits, too_few
-from conjoint.selection.members import MEMBERS, Budget, Facts, Member, with_settings
-from conjoint.selection.portfolio import Portfolio, read_portfolio
-from conjoint.selection.search import Search, learn_ensemble
-
-QUICK = with_settings(MEMBERS, {"hidden": 8, "num_layers": 2}, {"epochs": 12})
-FEW: list[Member] = [
-    one for one in QUICK if one.name in ("logistic", "residual attention", "residual CAT, mf")
-]
-
-
-def made_graph(nodes: int = 120, hidden: int = 20, seed: int = 0) -> tuple[Graph, np.ndarray]:
-    """Three groups that mostly keep to themselves, the last labels blanked; and all labels."""
-    rng = np.random.default_rng(seed)
-    y = rng.permutation(np.arange(nodes) % 3)
-    same = y[:, None] == y[None, :]
-    row, col = np.nonzero(np.triu(rng.random((nodes, nodes)) < np.where(same, 0.12, 0.02), 1))
-    row, col = np.append(row, np.arange(nodes - 1)), np.append(col, np.arange(1, nodes))
-    x = rng.normal(size=(nodes, 6)).astype(np.float32)
-    x[np.arange(nodes), y] += 1.5
-    shown = y.copy()
-    shown[nodes - hidden :] = -1
-    return build_graph(row, col, labels=shown, name="groups", x=x), y
-
-
-def learnt(graph: Graph, split: Split, **options: object) -> tuple[Ensemble, torch.Tensor, Portfolio]:
-    given: dict[str, Any] = {"budget": Budget(trials=30), "members": FEW, **options}
-    ensemble, _, found = learn_ensemble(graph, split, 0, **given)
-    return ensemble, ensemble.probabilities(graph.x, graph.adjacency), found
+from conjoint.selection.members import MEMBERS, Budget, Facts, Member
+from conjoint.selection.portfolio import read_portfolio
+from conjoint.selection.search import Search
+from small_ensemble import QUICK, learnt, made_graph
 
 
 def test_every_label_is_held_out_once_and_classes_are_spread() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from ..benchmark_files import BENCHMARKS
 from ..data import from_any, load_graph, read_graph
@@ -19,6 +20,7 @@ from ..graph.folder import is_graph_folder, open_folder
 from ..graph.graph import Graph, as_graph
 from ..graph.splits import SPLITS, Split, usual_split
 from ..nn import zoo
+from ..threads import LARGE
 from ..training import BatchConfig, Fitted, ModelSpec, Ranks, Run, alone, config_to, embed, fit, load_run
 from ..training.closed_form import CLOSED_FORMS
 from ..training.config import batch_config_from
@@ -33,6 +35,7 @@ from .members import MEMBERS, Budget, Member, with_settings
 from .portfolio import JUDGED, Portfolio, encode_judged, read_portfolio
 from .search import learn_ensemble, train_model
 from .setting import Setting, make_setting
+from .side_by_side import possible
 
 IN_BATCHES = ("clusters", "neighbours")
 PORTFOLIO, INTERRUPTED = "portfolio.json", "interrupted"
@@ -174,7 +177,7 @@ def train_graph(
     if verbose > 1 or (verbose and not setting.is_ensemble):
         progress = _printing(progress, 10 if verbose == 1 else 1)
     told: dict[str, Any] = {"progress": progress, "watch": _watching(progress)}
-    told["tell"] = print if verbose else None
+    told |= {"tell": print if verbose else None, "aside": progress is None}  # it may end a training
     trained = [
         train_one(setting, graph, split_for(one), one, choice=choice, **told)
         for one in range(seed, seed + seeds)
@@ -280,12 +283,26 @@ def _fitting(setting: Setting, graph: Graph) -> tuple[Setting, str | None]:
     return replace(setting, batch={}), None
 
 
+def memory_of(member: Member, graph: Graph) -> int:
+    """Bytes that training a member on the full graph takes, where that is much."""
+    if member.kind != "network":
+        return 0
+    passes = int(member.train.get("consistency", {}).get("passes", 1))
+    return full_memory(member.model, member.settings, graph, passes)
+
+
 def fits(member: Member, graph: Graph) -> bool:
     """Whether memory suffices for training a member on the full graph."""
-    if member.kind != "network":
-        return True
-    passes = int(member.train.get("consistency", {}).get("passes", 1))
-    return full_memory(member.model, member.settings, graph, passes) <= USABLE * available_memory()
+    return memory_of(member, graph) <= USABLE * available_memory()
+
+
+def at_a_time(members: Sequence[Member], graph: Graph) -> int:
+    """How many members to train side by side, a thread each: as many as there are threads and memory for.
+    On a large graph one training is worth all threads."""
+    if graph.num_nodes >= LARGE or not possible():
+        return 1
+    need = max(1, *(memory_of(member, graph) for member in members))
+    return max(1, min(torch.get_num_threads(), int(USABLE * available_memory() / need)))
 
 
 def decide(
@@ -326,10 +343,14 @@ def train_one(
     progress: OnEpoch | None = None,
     tell: Callable[[str], None] | None = None,
     watch: Watch | None = None,
+    aside: bool = True,
 ) -> Trained:
-    """Train with one seed, unless that was done while the model was chosen."""
+    """Train with one seed, unless that was done while the model was chosen.
+
+    `aside`: members of an ensemble may be trained in other processes; `watch` is then told, not asked.
+    """
     if setting.is_ensemble:
-        return train_ensemble(setting, graph, split, seed, run=run, tell=tell, watch=watch)
+        return train_ensemble(setting, graph, split, seed, run=run, tell=tell, watch=watch, aside=aside)
     config = setting.config(seed)
     batch = batch_config_from(setting.batch) if setting.batch else None
     if choice is not None and seed in choice.fitted:
@@ -365,6 +386,7 @@ def train_ensemble(
     run: Run | None = None,
     tell: Callable[[str], None] | None = None,
     watch: Watch | None = None,
+    aside: bool = True,
 ) -> Trained:
     """Learn an ensemble. In a run folder, trainings are kept as they come; finished ones are used again."""
     started = time.perf_counter()
@@ -386,6 +408,7 @@ def train_ensemble(
         "members": members,
         "tell": tell,
         "watch": watch,
+        "processes": at_a_time(members, graph) if aside else 1,
     }
     with nullcontext() if run is None else run.training():
         folder = None if run is None else run.path / "members"

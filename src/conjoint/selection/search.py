@@ -11,13 +11,15 @@ better on them than it is. Its other trainings, on other folds or with other see
 members are weighed by these alone.
 """
 
+import contextlib
+import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +30,6 @@ from ..graph.graph import Graph
 from ..graph.splits import Split
 from ..nn import zoo
 from ..nn.ensemble import Ensemble
-from ..nn.model import NodeModel
 from ..training import Fitted, ModelSpec, Run, TrainConfig, fit, load_run, resume_run, start_run
 from ..training.closed_form import CLOSED_FORMS, fit_closed_form
 from ..training.config import config_from
@@ -39,6 +40,7 @@ from ..training.stopping import snapshot
 from .folds import fold_splits
 from .members import MEMBERS, Budget, Facts, Member, facts_of
 from .portfolio import Portfolio, Trial
+from .side_by_side import Workers
 from .weighing import temperature, weigh
 
 Array = npt.NDArray[Any]
@@ -50,13 +52,33 @@ CURVE = 60  # points of a learning curve
 HOPELESS = 3.0  # standard errors behind the best on the first fold
 
 
+class Job(NamedTuple):
+    """One training."""
+
+    member: str
+    fold: int
+    epochs: int  # that the member's first training chose; 0: this is the first
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came out of a training, in a form that can be sent from one process to another."""
+
+    state: dict[str, Array]  # the model's
+    settings: dict[str, Any]  # that build it
+    divides: bool  # whether it reads features whose rows were divided by their sums
+    shares: Array  # of every node: [nodes, classes]
+    history: list[dict[str, Any]]
+    best_epoch: int
+    seconds: float
+
+
 @dataclass(eq=False)
 class _Judged:
     """A member's trainings so far."""
 
     member: Member
-    fitted: dict[int, tuple[NodeModel, dict[str, Any], bool]] = field(default_factory=dict)
-    shares: dict[int, Array] = field(default_factory=dict)  # by fold: [nodes, classes]
+    fitted: dict[int, Outcome] = field(default_factory=dict)
     merits: dict[int, float] = field(default_factory=dict)
     epochs: int = 0  # that the first training chose
     seconds: float = 0.0
@@ -80,6 +102,7 @@ def learn_ensemble(
     members: Sequence[Member] = MEMBERS,
     tell: Callable[[str], None] | None = None,
     watch: Watch | None = None,
+    processes: int = 1,
 ) -> tuple[Ensemble, dict[str, Any], Portfolio]:
     """The ensemble, the settings that build it again, and how it came about.
 
@@ -88,9 +111,10 @@ def learn_ensemble(
         folder: where trainings are kept while others go on, so that nothing finished is lost.
         members: to choose among.
         tell, watch: called with a line after each training; entered for each with its title and epochs.
+        processes: trainings at a time. They change nothing but the time.
     """
     check_metric(metric)
-    search = Search(graph, split, seed, metric, budget or Budget(), folder, members, tell, watch)
+    search = Search(graph, split, seed, metric, budget or Budget(), folder, members, tell, watch, processes)
     interrupted = False
     try:
         with deferred_interrupt(folder is not None) as search.interrupt:
@@ -114,6 +138,7 @@ class Search:
         members: Sequence[Member],
         tell: Callable[[str], None] | None,
         watch: Watch | None,
+        processes: int = 1,
     ) -> None:
         self.graph, self.seed, self.metric, self.folder = graph, seed, metric, folder
         self.splits = fold_splits(graph, split, seed)
@@ -125,6 +150,9 @@ class Search:
         self.trials: list[Trial] = []
         self.left_out: list[str] = []
         self.interrupt: threading.Event | None = None
+        self.processes = processes
+        self.workers: Workers | None = None
+        self.upcoming: list[tuple[Member, int]] = []  # trainings in order, by what is known so far
         self.most = budget.trials
         minutes = budget.minutes if budget.minutes is not None else default_minutes(self.facts)
         self.deadline = None if budget.trials is not None else time.monotonic() + 60.0 * minutes
@@ -138,19 +166,25 @@ class Search:
 
     def run(self) -> None:
         """Every member on the first fold, then those that may matter on the others."""
-        reserve = RESERVE if self.crossed else 0.0
-        for member in sorted(self.members, key=lambda one: (not one.first, one.seconds(self.facts))):
-            if self.hopeless(member.family):
-                continue
-            if self.affordable(member, reserve):
-                self.attempt(member, 0)
-            else:
-                self.left_out.append(member.name)
-        for member in self.promising():
+        with contextlib.ExitStack() as held:
+            if self.processes > 1:
+                self.workers = Workers(self.processes, lambda job, on_epoch: self.work(job, on_epoch))
+                held.callback(self.workers.close)
+            order = sorted(self.members, key=lambda one: (not one.first, one.seconds(self.facts)))
+            self.upcoming = [(member, 0) for member in order]
+            for member in order:
+                if self.hopeless(member.family):
+                    self.upcoming.remove((member, 0))
+                elif self.affordable(member, 0):
+                    self.attempt(member, 0)
+                else:
+                    self.left_out.append(member.name)
             rest = range(1, len(self.splits))
-            if self.affordable(member, 0.0, len(rest)):
-                for fold in rest:
-                    self.attempt(member, fold)
+            self.upcoming = [(member, fold) for member in self.promising() for fold in rest]
+            for member in self.promising() if rest else ():
+                if self.affordable(member, 1):
+                    for fold in rest:
+                        self.attempt(member, fold)
 
     def first_merits(self) -> dict[str, float]:
         return {one.member.name: one.merits[0] for one in self.judged.values() if 0 in one.merits}
@@ -178,15 +212,19 @@ class Search:
         networks = [member for member in near if member.kind == "network"][:KEPT]
         return [member for member in near if member.kind != "network" or member in networks]
 
-    def affordable(self, member: Member, reserve: float, trainings: int = 1) -> bool:
-        """Whether so many trainings of a member fit into what is left of the budget, less a reserve."""
+    def affordable(self, member: Member, fold: int) -> bool:
+        """Whether a member's training on the first fold, or those on all others, fit into what is left."""
+        trainings = len(self.splits) - 1 if fold else 1
         if self.most is not None:
             return len(self.trials) + trainings <= self.most
         assert self.deadline is not None
+        if self.workers is not None and self.workers.knows(self.job(member, fold)):
+            return True
         known = self.judged[member.name]
         seconds = known.seconds / len(known.merits) if known.merits else self.predicted(member)
-        left = self.deadline - time.monotonic()
-        return trainings * seconds < left * (1.0 - reserve) or not self.trials
+        reserve = RESERVE if self.crossed and not fold else 0.0
+        left = (self.deadline - time.monotonic()) * (1.0 - reserve)
+        return -(-trainings // self.processes) * seconds < left or not self.trials
 
     def predicted(self, member: Member) -> float:
         """Seconds of a training, corrected by what others of its kind took here."""
@@ -198,59 +236,107 @@ class Search:
     def attempt(self, member: Member, fold: int) -> None:
         """Train a member on a fold and look at its validation nodes."""
         started, split, known = time.monotonic(), self.splits[fold], self.judged[member.name]
+        job = self.job(member, fold)
         try:
-            fitted, settings = self.train(member, fold)
+            found = self.outcome(job)
         except Diverged:
             self.trials.append(Trial(member.name, fold, -1.0, 0.0, 1e30, 0, time.monotonic() - started))
             return
-        config = fitted.config
-        shares = predict_proba(fitted.model, self.graph, config).numpy()
-        seconds = time.monotonic() - started
         val = split.val.numpy()
-        truth, found = self.y[val], shares[val]
-        known.merits[fold] = merit(self.metric, truth, found)
-        known.shares[fold] = shares
-        known.fitted[fold] = (fitted.model, settings, self.graph.normalises(config.row_normalise))
-        known.seconds += seconds
-        known.epochs = known.epochs or fitted.best_epoch
-        accuracy = float((found.argmax(axis=1) == truth).mean())
-        row = (known.merits[fold], accuracy, log_loss(truth, found), len(fitted.history), round(seconds, 3))
-        self.trials.append(Trial(member.name, fold, *row, () if fold else _curve(fitted.history)))
-        if self.interrupt is not None and self.interrupt.is_set():  # pressed while nothing counts epochs
-            raise Interrupted(f"stopped after {member.name}", 0)
+        truth, shares = self.y[val], found.shares[val]
+        known.merits[fold] = merit(self.metric, truth, shares)
+        known.fitted[fold] = found
+        known.seconds += found.seconds
+        known.epochs = known.epochs or found.best_epoch
+        accuracy = float((shares.argmax(axis=1) == truth).mean())
+        seconds, epochs = round(found.seconds, 3), len(found.history)
+        row = (known.merits[fold], accuracy, log_loss(truth, shares), epochs, seconds)
+        self.trials.append(Trial(member.name, fold, *row, () if fold else _curve(found.history)))
+        self.stop_if_asked(job, epochs)
         self.tell(
-            f"{member.name}, {split.name}: {self.metric} {abs(known.merits[fold]):.3f}, {seconds:.1f} s"
+            f"{member.name}, {split.name}: {self.metric} {abs(known.merits[fold]):.3f}, {found.seconds:.1f} s"
         )
 
-    def train(self, member: Member, fold: int) -> tuple[Fitted, dict[str, Any]]:
+    def job(self, member: Member, fold: int) -> Job:
+        return Job(member.name, fold, self.judged[member.name].epochs if fold else 0)
+
+    def outcome(self, job: Job) -> Outcome:
+        """Of a training that is done here, or of one in another process while others go on beside it."""
+        member = self.judged[job.member].member
+        self.upcoming = [one for one in self.upcoming if one != (member, job.fold)]
+        title, epochs = f"{job.member}, {self.splits[job.fold].name}", self.config(job).epochs
+        with nullcontext() if self.watch is None else self.watch(title, epochs) as show:
+            if self.workers is None:
+                return self.work(job, show)
+            told = 0
+            while True:
+                done, rows = job in self.workers.done, self.workers.rows.get(job, [])
+                for row in rows[told:]:
+                    if show is not None:
+                        show(row)
+                told = len(rows)
+                if done:
+                    break
+                self.stop_if_asked(job, told)
+                self.employ(self.workers, job)
+                self.workers.turn()
+            good, found = self.workers.done.pop(job)
+            if not good:
+                raise found
+            return found
+
+    def employ(self, workers: Workers, job: Job) -> None:
+        """Every idle process has work: this job, or one that will be wanted if nothing changes."""
+        later = (
+            self.job(member, fold)
+            for member, fold in self.upcoming
+            if not (fold == 0 and self.hopeless(member.family)) and self.affordable(member, fold)
+        )
+        for one in itertools.chain([job], later):
+            if not workers.idle:
+                return
+            if not workers.knows(one):
+                workers.start(one)
+
+    def stop_if_asked(self, job: Job, epoch: int) -> None:
+        if self.interrupt is not None and self.interrupt.is_set():
+            raise Interrupted(f"stopped in {job.member} after epoch {epoch}", epoch)
+
+    def config(self, job: Job) -> TrainConfig:
+        """How a member is trained. Whatever was asked for, none chooses its epoch by test nodes."""
+        member = self.judged[job.member].member
+        config = config_from({**member.train, "seed": self.seed + job.fold}, member.name).blind()
+        if job.fold > 0 and member.kind == "network":
+            config = replace(config, epochs=job.epochs, patience=0, evaluate_every=job.epochs)
+        return config
+
+    def work(self, job: Job, on_epoch: OnEpoch | None) -> Outcome:
         """The training, or what an earlier one left in the folder."""
-        graph, split = self.graph, self.splits[fold]
-        # Whatever was asked for, no member chooses its epoch by test nodes.
-        config = config_from({**member.train, "seed": self.seed + fold}, member.name).blind()
-        if fold > 0 and member.kind == "network":
-            epochs = self.judged[member.name].epochs
-            config = replace(config, epochs=epochs, patience=0, evaluate_every=epochs)
+        started, graph, split, config = time.monotonic(), self.graph, self.splits[job.fold], self.config(job)
+        member = self.judged[job.member].member
         spec = ModelSpec(
             member.model, graph.num_features, graph.num_classes, graph.num_nodes, dict(member.settings)
         )
         run = None
         if self.folder is not None:
-            run = _open(
-                self.folder / f"{member.name.replace(', ', '-').replace(' ', '-')}-{fold}",
-                config,
-                spec,
-                graph,
-                split,
-            )
-            if run.sidecar.finished:
-                model, run = load_run(run.path)
-                result = run.sidecar.result or {}
-                history = run.history(result["epochs"])
-                done = Fitted(model, config, history, result["best_epoch"], str(result.get("stopped")))
-                return done, dict(run.sidecar.model.settings)
-        title = f"{member.name}, {split.name}"
-        with nullcontext() if self.watch is None else self.watch(title, config.epochs) as show:
-            return train_model(spec, graph, split, config, run=run, progress=show)
+            path = self.folder / f"{member.name.replace(', ', '-').replace(' ', '-')}-{job.fold}"
+            run = _open(path, config, spec, graph, split)
+        if run is not None and run.sidecar.finished:
+            model, run = load_run(run.path)
+            result, settings = run.sidecar.result or {}, dict(run.sidecar.model.settings)
+            history = run.history(result["epochs"])
+            fitted = Fitted(model, config, history, result["best_epoch"], str(result.get("stopped")))
+        else:
+            fitted, settings = train_model(spec, graph, split, config, run=run, progress=on_epoch)
+        return Outcome(
+            {name: part.numpy() for name, part in fitted.model.state_dict().items()},
+            settings,
+            graph.normalises(fitted.config.row_normalise),
+            predict_proba(fitted.model, graph, fitted.config).numpy(),
+            fitted.history,
+            fitted.best_epoch,
+            time.monotonic() - started,
+        )
 
     def complete(self) -> list[_Judged]:
         """Members that were trained on every fold; all of the first fold where there is none."""
@@ -269,7 +355,7 @@ class Search:
         for one in chosen:  # a node of several folds has the mean of what their trainings say
             total = np.zeros((self.graph.num_nodes, self.graph.num_classes))
             for k, part in zip(later, parts, strict=True):
-                total[part] += one.shares[k][part]
+                total[part] += one.fitted[k].shares[part]
             found.append(total[nodes] / counts[:, None])
         return nodes, found
 
@@ -290,18 +376,17 @@ class Search:
         heat = 1.0 if self.unjudged else temperature(mean, truth)
         calibrated = np.maximum(mean, 1e-12) ** (1.0 / heat)
         calibrated /= calibrated.sum(axis=1, keepdims=True)
-        settings, models, everywhere = [], [], []
+        settings, used = [], []
         for one, weight in zip(chosen, weights, strict=True):
-            for fold, (model, own_settings, divides) in one.fitted.items() if weight > 0 else ():
-                models.append(model)
-                everywhere.append(torch.from_numpy(one.shares[fold]))
+            for found in one.fitted.values() if weight > 0 else ():
+                used.append(found)
                 settings.append(
                     {
                         "name": one.member.name,
                         "model": one.member.model,
-                        "settings": own_settings,
+                        "settings": found.settings,
                         "weight": float(weight) / len(one.fitted),
-                        "divides_rows": divides,
+                        "divides_rows": found.divides,
                     }
                 )
         spec: dict[str, Any] = {"members": settings, "temperature": heat}
@@ -314,11 +399,11 @@ class Search:
             **spec,
         )
         assert isinstance(ensemble, Ensemble)
-        for place, model in zip(ensemble.members, models, strict=True):
-            place.load_state_dict(model.state_dict())
+        for place, found in zip(ensemble.members, used, strict=True):
+            place.load_state_dict({name: torch.from_numpy(part) for name, part in found.state.items()})
         table: list[dict[str, Any]] = [
-            {"name": one.member.name, "weight": round(float(weight), 4), self.metric: round(abs(found), 6)}
-            for one, weight, found in zip(chosen, weights, own, strict=True)
+            {"name": one.member.name, "weight": round(float(weight), 4), self.metric: round(abs(alone), 6)}
+            for one, weight, alone in zip(chosen, weights, own, strict=True)
         ]
         table.sort(key=lambda row: -row["weight"])
         labels = len({int(node) for split in self.splits for node in split.train})
@@ -332,7 +417,7 @@ class Search:
             tuple(self.left_out),
             interrupted,
             None if self.unjudged else (nodes, calibrated),
-            ensemble.joined(everywhere).softmax(dim=-1).numpy(),
+            ensemble.joined([torch.from_numpy(found.shares) for found in used]).softmax(dim=-1).numpy(),
         )
         return ensemble.eval(), spec, portfolio
 
