@@ -12,7 +12,6 @@ members are weighed by these alone.
 """
 
 import contextlib
-import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -287,16 +286,17 @@ class Search:
 
     def employ(self, workers: Workers, job: Job) -> None:
         """Every idle process has work: this job, or one that will be wanted if nothing changes."""
-        later = (
+        if not workers.idle:
+            return
+        # What may turn out to be hopeless by a training of its family that goes on comes last.
+        at_stake = {self.judged[one.member].member.family for one in (job, *workers.busy.values())} - {None}
+        later = [
             self.job(member, fold)
-            for member, fold in self.upcoming
+            for member, fold in sorted(self.upcoming, key=lambda one: one[0].family in at_stake)
             if not (fold == 0 and self.hopeless(member.family)) and self.affordable(member, fold)
-        )
-        for one in itertools.chain([job], later):
-            if not workers.idle:
-                return
-            if not workers.knows(one):
-                workers.start(one)
+        ]
+        for one in [one for one in (job, *later) if not workers.knows(one)][: len(workers.idle)]:
+            workers.start(one)
 
     def stop_if_asked(self, job: Job, epoch: int) -> None:
         if self.interrupt is not None and self.interrupt.is_set():

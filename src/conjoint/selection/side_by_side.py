@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -22,7 +22,6 @@ from threadpoolctl import threadpool_limits
 from ..errors import ConjointError
 
 Row = dict[str, Any]
-Job = Hashable  # what names a training; it is sent to the process
 Work = Callable[[Any, Callable[[Row], object]], Any]
 PATIENCE = 0.2  # seconds between looks at whether Ctrl-C was pressed, and between news of epochs
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux
@@ -38,13 +37,16 @@ def possible() -> bool:
 
 
 class Workers:
-    """So many processes, each of which can do `work(job, on_epoch)`. Close them in any case."""
+    """So many processes, each of which can do `work(job, on_epoch)`. Close them in any case.
+
+    A job is whatever names a training and can be sent.
+    """
 
     def __init__(self, count: int, work: Work) -> None:
         self.idle: list[Connection] = []
-        self.busy: dict[Connection, Job] = {}
-        self.rows: dict[Job, list[Row]] = {}
-        self.done: dict[Job, tuple[bool, Any]] = {}
+        self.busy: dict[Connection, Any] = {}
+        self.rows: dict[Any, list[Row]] = {}
+        self.done: dict[Any, tuple[bool, Any]] = {}
         context = multiprocessing.get_context("fork")
         self.processes = []
         for _ in range(count):
@@ -55,11 +57,11 @@ class Workers:
             self.processes.append(process)
             self.idle.append(here)
 
-    def knows(self, job: Job) -> bool:
+    def knows(self, job: Any) -> bool:
         """Whether it was started."""
         return job in self.done or job in self.busy.values()
 
-    def start(self, job: Job) -> None:
+    def start(self, job: Any) -> None:
         """Only while a process is idle."""
         connection = self.idle.pop()
         connection.send(job)
