@@ -164,9 +164,13 @@ class Finder(ast.NodeTransformer):
     def __init__(self, module: str, place: int | None = None) -> None:
         self.module, self.place, self.found, self.names = module, place, list[Mutant](), list[str]()
         self.statement: ast.stmt | None = None
+        self.settings = list[str]()  # one entry for each number of one
 
     def visit(self, node: ast.AST) -> Any:
         if _says_nothing(node):
+            return node
+        if _is_setting(node, self.names, self.statement):
+            self.settings.append(f"{self.module}: {_text(self.statement)}")
             return node
         outer, inside = self.statement, isinstance(node, ast.FunctionDef | ast.ClassDef)
         if isinstance(node, ast.stmt):
@@ -208,6 +212,20 @@ def _says_nothing(node: ast.AST) -> bool:
         or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
         or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
     )
+
+
+def _is_setting(node: ast.AST, names: list[str], statement: ast.stmt | None) -> bool:
+    """A number of a module's constant in capitals: a default, a size of a buffer, an estimate.
+
+    One unit more or less of it is another setting, not a fault that a test should pin. Numbers of functions
+    in such a statement (lambdas) count as code.
+    """
+    number = isinstance(node, ast.Constant) and type(node.value) in (int, float)
+    if not number or names or not isinstance(statement, ast.Assign | ast.AnnAssign):
+        return False
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    inside = (part for one in ast.walk(statement) if isinstance(one, ast.Lambda) for part in ast.walk(one))
+    return ast.unparse(targets[0]).isupper() and node not in inside
 
 
 def mutants_of(module: str, source: str) -> list[Mutant]:
