@@ -149,7 +149,12 @@ def test_later_folds_of_networks_take_the_epochs_of_the_first(monkeypatch: pytes
 
     monkeypatch.setattr(module, "train_model", train)
     entered: list[Any] = []
-    made = searching(watch=lambda *told: entered.append(told) or nullcontext("show"))
+
+    def watch(*told: Any) -> Any:
+        entered.append(told)
+        return nullcontext("show")
+
+    made = searching(watch=watch)
     asked = {"epochs": 40, "patience": 9, "rule": "release", "see_test": True}
     member = replace(BY_NAME["residual CAT, mf"], train=asked)
     made.judged[member.name].epochs = 17
