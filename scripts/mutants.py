@@ -52,6 +52,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "results" / "mutants"
 ROWS, REASONS, SCORE = FOLDER / "rows.jsonl", FOLDER / "survivors.toml", FOLDER / "score.json"
+PRACTISED = FOLDER / "practised.txt"  # mutants that were looked at while tests were written
 REACH = ROOT / "build" / "reach.json"
 MODULES = ("nn/**/*.py", "kernels/*.py", "training/*.py", "selection/*.py", "experiments/stats.py")
 TESTS = (
@@ -96,6 +97,8 @@ ARITHMETIC = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
     ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
 }  # fmt: skip
+# Functions of two arguments whose order means nothing.
+IN_ANY_ORDER = ("max", "min", "maximum", "minimum", "equal", "array_equal", "logaddexp")
 
 
 @dataclass(frozen=True)
@@ -142,10 +145,8 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield "constant", ast.Constant(value - 1 if value - 1 != value else value / 2)
         case ast.Call(args=[first, second, *rest]) if not any(isinstance(a, ast.Starred) for a in other.args):
             other.args = [second, first, *rest]
-            same_in_any_order = ast.unparse(other.func) in ("max", "min") or ast.unparse(
-                other
-            ) == ast.unparse(node)
-            if not same_in_any_order:
+            name = ast.unparse(other.func).rpartition(".")[2]
+            if name not in IN_ANY_ORDER and ast.unparse(other) != ast.unparse(node):
                 yield "arguments", other
         case ast.IfExp():
             other.body, other.orelse = other.orelse, other.body
@@ -164,9 +165,13 @@ class Finder(ast.NodeTransformer):
     def __init__(self, module: str, place: int | None = None) -> None:
         self.module, self.place, self.found, self.names = module, place, list[Mutant](), list[str]()
         self.statement: ast.stmt | None = None
+        self.settings = list[str]()  # one entry for each number of one
 
     def visit(self, node: ast.AST) -> Any:
         if _says_nothing(node):
+            return node
+        if _is_setting(node, self.names, self.statement):
+            self.settings.append(f"{self.module}: {_text(self.statement)}")
             return node
         outer, inside = self.statement, isinstance(node, ast.FunctionDef | ast.ClassDef)
         if isinstance(node, ast.stmt):
@@ -201,13 +206,28 @@ def _text(node: ast.AST | None) -> str:
 
 
 def _says_nothing(node: ast.AST) -> bool:
-    """What no test should look at: assertions for the type checker, lengths that agree, stack levels."""
+    """What no test can look at: assertions for the type checker, lengths that agree, bodies of nothing."""
     return (
-        isinstance(node, ast.Assert | ast.Import | ast.ImportFrom | ast.JoinedStr)
+        (isinstance(node, ast.Raise) and node.exc is not None and _text(node.exc) == "NotImplementedError")
+        or isinstance(node, ast.Assert | ast.Import | ast.ImportFrom | ast.JoinedStr)
         or (isinstance(node, ast.keyword) and node.arg in ("strict", "stacklevel", "maxsize"))
         or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
         or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
     )
+
+
+def _is_setting(node: ast.AST, names: list[str], statement: ast.stmt | None) -> bool:
+    """A number of a module's constant in capitals: a default, a size of a buffer, an estimate.
+
+    One unit more or less of it is another setting, not a fault that a test should pin. Numbers of functions
+    in such a statement (lambdas) count as code.
+    """
+    number = isinstance(node, ast.Constant) and type(node.value) in (int, float)
+    if not number or names or not isinstance(statement, ast.Assign | ast.AnnAssign):
+        return False
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    inside = (part for one in ast.walk(statement) if isinstance(one, ast.Lambda) for part in ast.walk(one))
+    return ast.unparse(targets[0]).isupper() and node not in inside
 
 
 def mutants_of(module: str, source: str) -> list[Mutant]:
@@ -479,7 +499,8 @@ def _body(code: CodeType) -> CodeType:
 def drawn(number: int, seed: int) -> list[Mutant]:
     """The first ones in an order of the seed's; a change made twice in one statement counts once."""
     once = {mutant.key: mutant for mutant in reversed(all_mutants())}
-    order = sorted(once, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())
+    known = {row["key"] for row in read_rows() if row["seed"] != seed} | set(PRACTISED.read_text().split())
+    order = sorted(once.keys() - known, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())
     return [once[key] for key in order[:number]]
 
 

@@ -1,0 +1,270 @@
+"""Small functions of the networks against plain loops and at their boundaries."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor, nn
+
+from conjoint import CATConv
+from conjoint.errors import InputError
+from conjoint.graph import overlap
+from conjoint.graph.adjacency import adjacency
+from conjoint.graph.proximity import spectral_vectors
+from conjoint.nn import checks, zoo
+from conjoint.nn.baselines import low_rank_graph
+from conjoint.nn.interventions.computed import (
+    AdamicAdarSimilarity,
+    JaccardSimilarity,
+    RandomSimilarity,
+    edge_cosine,
+)
+from conjoint.nn.layers import BatchNorm, LayerNorm
+from conjoint.nn.new_nodes import extended_spectrum
+from conjoint.nn.residual import Aggregators, Block
+from conjoint.nn.simple import neighbour_mean, one_hot
+from graphs import KITE, random_features, random_graph
+from small_training import small_data
+from topics import topic_graph
+
+
+@pytest.mark.parametrize("with_self", [True, False])
+def test_means_of_neighbours_by_a_loop(with_self: bool) -> None:
+    edges, nodes = KITE
+    adj, h = adjacency(edges, nodes), random_features(nodes, 3)
+    expected = torch.zeros(nodes, 3, dtype=torch.float64)
+    for node in range(nodes):
+        near = edges[0, edges[1] == node].tolist() + [node] * with_self
+        if near:
+            expected[node] = h[near].mean(0)
+    torch.testing.assert_close(neighbour_mean(adj, h, with_self), expected)
+    labels = one_hot(torch.tensor([2, -1, 0]), adj, 3)  # the others came later
+    assert labels.tolist() == [[0, 0, 1], [0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0]]
+
+
+def test_aggregators_by_a_loop() -> None:
+    torch.manual_seed(0)
+    edges, nodes = KITE
+    adj, x, made = adjacency(edges, nodes), random_features(nodes, 2), Aggregators(2).double()
+    rows, count = [], []
+    for node in range(nodes):
+        near = x[[*edges[0, edges[1] == node].tolist(), node]]
+        spread = near.var(0, correction=0).clamp(min=1e-6).sqrt()
+        rows.append(torch.cat([near.mean(0), spread, near.amax(0), near.sum(0) / len(near) ** 0.5]))
+        count.append(np.log1p(len(near)))
+    scale = torch.tensor(count).unsqueeze(1) / float(np.mean(count))
+    parts = torch.stack(rows)
+    expected = torch.cat([parts, parts * scale], 1) @ made.map.weight.t() + made.map.bias
+    torch.testing.assert_close(made(x, adj), expected)
+
+
+@pytest.mark.parametrize("scored", [True, False])
+@pytest.mark.parametrize("aggregators", [True, False])
+def test_a_block_adds_what_its_parts_say(scored: bool, aggregators: bool) -> None:
+    torch.manual_seed(0)
+    adj, h = adjacency(*KITE), random_features(5, 4).float()
+    block = Block(4, 2, "layer", 0.5, 0.0, "implicit", scored, True, aggregators).eval()
+    if block.factor is not None:
+        block.factor.data.copy_(torch.tensor([0.5, -2.0]))
+    score = torch.linspace(-1, 1, adj.num_entries)
+    n = block.norm(h)
+    assert block.conv is not None and (block.aggregators is not None) is aggregators
+    structure = block.structure(adj, score)
+    assert (structure is not None) is scored and block.structure(adj, None) is None
+    out = block.own(n) + block.conv(n, adj, score=structure)
+    out = out + block.aggregators(n, adj) if block.aggregators is not None else out
+    torch.testing.assert_close(block(h, adj, score), h + out.relu())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "options", [{}, {"track_running_stats": False}, {"momentum": None}, {"affine": False}]
+)
+def test_batch_norm_is_torchs(dtype: torch.dtype, options: dict[str, Any]) -> None:
+    ours, theirs = BatchNorm(3, **options).to(dtype), nn.BatchNorm1d(3, **options).to(dtype)
+    x = [random_features(2500, 3, dtype=dtype).requires_grad_() for _ in range(2)]
+    for _ in range(2):
+        found, expected = ours(x[0]), theirs(x[1])
+        torch.testing.assert_close(found, expected)
+        found.square().sum().backward()
+        expected.square().sum().backward()
+    torch.testing.assert_close(x[0].grad, x[1].grad, rtol=1e-3, atol=1e-4)
+    for (name, one), other in zip(ours.state_dict().items(), theirs.state_dict().values(), strict=True):
+        torch.testing.assert_close(one, other, msg=name)
+    ours.eval()
+    theirs.eval()
+    torch.testing.assert_close(ours(x[0][:7]), theirs(x[1][:7]))
+    layer = LayerNorm(3).to(dtype)
+    layer.weight.data.copy_(torch.tensor([1.0, 2.0, 3.0]))
+    layer.bias.data.fill_(0.5)
+    plain = nn.functional.layer_norm(x[0], (3,), layer.weight, layer.bias, layer.eps)
+    torch.testing.assert_close(layer(x[0]), plain)
+
+
+def test_an_extended_spectrum_by_dense_matrices() -> None:
+    """Rows of new nodes follow from lambda u = S u, one after the other until they settle."""
+    edges, known, nodes, rank = topic_graph(90, words=30).edge_index, 80, 90, 3
+    before, after = adjacency(edges[:, (edges < known).all(0)], known), adjacency(edges, nodes)
+
+    def normalised(edge_index: Tensor, count: int) -> Any:
+        a = np.eye(count)
+        a[edge_index[0], edge_index[1]] = 1.0
+        root = np.sqrt(a.sum(1))
+        return a / np.outer(root, root)
+
+    old, new = normalised(before.edge_index, known), normalised(edges, nodes)
+    unit = spectral_vectors(before.edge_index, known, rank, 0).double().numpy()
+    degree = (old > 0).sum(1)
+    count, part = connected_components(old)
+    assert count > 1
+    vectors = unit * (np.sqrt(degree / np.bincount(part, degree)[part]) / unit[:, 0])[:, None]
+    values = np.diag(vectors.T @ old @ vectors) / (vectors**2).sum(0)
+    own, rows = np.diag(new)[known:, None], np.zeros((nodes - known, rank))
+    for _ in range(200):
+        others = new[known:] @ np.concatenate([vectors, rows]) - own * rows
+        rows = others / np.maximum(values[None] - own, 0.1)
+    expected = np.concatenate([vectors, rows])
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    found = extended_spectrum(before, after, rank).numpy()
+    assert found.dtype == np.float32 and np.abs(found - expected).max() < 2e-3
+
+
+@pytest.mark.parametrize("rank", [2, 3, 40])
+def test_a_low_rank_graph_is_the_truncated_svd(rank: int) -> None:
+    edges, nodes = random_graph(12, 30, seed=2)
+    doubled = torch.cat([edges, edges[:, :5]], dim=1)  # parallel edges count once
+    a = np.zeros((nodes, nodes))
+    a[edges[1], edges[0]] = 1.0
+    u, s, vt = np.linalg.svd(a)
+    best = (u[:, :rank] * s[:rank]) @ vt[:rank]
+    made = low_rank_graph(doubled, nodes, rank)
+    left, right, root = (part.double().numpy() for part in (made.left, made.right, made.scale))
+    assert np.allclose(left @ right.T, best, atol=1e-4)
+    assert np.allclose(root[:, 0], 1 / np.sqrt(np.maximum(best.sum(1) + 1, 1)), atol=1e-4)
+    weighted = low_rank_graph(edges, nodes, 12, torch.full((edges.size(1),), 2.0))
+    assert np.allclose(weighted.left.numpy() @ weighted.right.numpy().T, 2 * a, atol=1e-4)
+
+
+def test_random_scores_lie_between_minus_one_and_one() -> None:
+    adj = adjacency(*random_graph(60, 900))
+    found = RandomSimilarity(seed=3).similarity(adj, None)
+    assert -1.0 <= float(found.min()) < -0.9 and 0.9 < float(found.max()) <= 1.0
+    assert abs(float(found.mean())) < 0.1 and not torch.equal(found, RandomSimilarity().similarity(adj, None))
+
+
+@pytest.mark.parametrize("kind", [JaccardSimilarity, AdamicAdarSimilarity])
+def test_overlaps_are_counted_once_for_all_layers(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    compare = overlap.jaccard if kind is JaccardSimilarity else overlap.adamic_adar
+
+    def counted(*args: Any, cap: int) -> Tensor:
+        calls.append(cap)
+        return compare(*args, cap=cap)
+
+    monkeypatch.setattr(kind, "compare", staticmethod(counted))
+    adj = adjacency(*KITE)
+    one, two, other = kind(), kind(), kind(cap=3)
+    assert torch.equal(one(adj, None), two(adj, None)) and calls == [128]
+    other(adj, None)
+    assert calls == [128, 3]
+
+
+def test_cosines_by_a_loop() -> None:
+    adj, x = adjacency(*KITE), random_features(5, 3)
+    x[3] = 0.0
+    expected = [
+        float(x[i] @ x[j] / (x[i].norm() * x[j].norm())) if x[i].norm() * x[j].norm() > 0 else 0.0
+        for i, j in zip(adj.row, adj.col, strict=True)
+    ]
+    for given in (x, x.to_sparse_csr()):
+        assert edge_cosine(adj, given).tolist() == pytest.approx(expected)
+    assert edge_cosine(adj, x, 2 * x).tolist() == pytest.approx(expected)
+    assert edge_cosine(adj, x.to_sparse_csr(), (-x).to_sparse_csr()).tolist() == pytest.approx(
+        -np.array(expected)
+    )
+
+
+@pytest.mark.parametrize(
+    ("alpha", "sound"), [(0.0, False), (1e-9, True), (1.0, True), (1.5, False), (-0.1, False)]
+)
+def test_the_chance_to_restart_is_a_chance(alpha: float, sound: bool) -> None:
+    if sound:
+        zoo.build("appnp", features=3, classes=2, num_nodes=5, alpha=alpha)
+        return
+    with pytest.raises(InputError, match="alpha="):
+        zoo.build("appnp", features=3, classes=2, num_nodes=5, alpha=alpha)
+
+
+MEMBER = {"name": "a", "model": "gcn", "settings": {}, "weight": 1.0, "divides_rows": True}
+
+
+@pytest.mark.parametrize(
+    ("members", "temperature", "sound"),
+    [
+        ([MEMBER], 1.0, True),
+        ([MEMBER], 0.0, False),
+        ([MEMBER], 100.0, False),
+        ([MEMBER], 1, False),
+        ((MEMBER,), 1.0, False),
+        ([{**MEMBER, "weight": 0.0}], 1.0, False),
+        ([{**MEMBER, "weight": 1.01}], 1.0, False),
+        ([{**MEMBER, "model": "ensemble"}], 1.0, False),
+        ([{**MEMBER, "divides_rows": 1}], 1.0, False),
+        ([{**MEMBER, "more": 1}], 1.0, False),
+        ([7], 1.0, False),
+    ],
+)
+def test_an_ensemble_is_built_from_sound_members_alone(members: Any, temperature: Any, sound: bool) -> None:
+    sizes = {"features": 3, "classes": 2, "num_nodes": 5}
+    if sound:
+        made: Any = zoo.build("ensemble", **sizes, members=members, temperature=temperature)
+        assert len(made.members) == 1
+        return
+    with pytest.raises(InputError, match="ensemble: "):
+        zoo.build("ensemble", **sizes, members=members, temperature=temperature)
+
+
+def test_graphs_as_models_read_them() -> None:
+    graph = small_data()
+    joining = next(name for name in zoo.EMBEDDINGS if zoo.reads_embedding(name))
+    assert zoo.input_graph("gat", graph) is graph and zoo.input_graph("ensemble", graph) is graph
+    folder = graph.changed()
+    object.__setattr__(folder, "folder", Path("somewhere"))
+    with pytest.raises(InputError, match="use another for a folder"):
+        zoo.input_graph(joining, folder)
+    joined = zoo.input_graph(joining, graph, dim=4)
+    assert joined.num_features == graph.num_features + 4 and not zoo.reads_embedding("ensemble")
+
+
+def test_sizes_and_widths_are_checked() -> None:
+    assert checks.sizes((3, 4), (3, 4)) == (3, 4) == checks.sizes((3, 4), (3, None))
+    for wrong in ((2, 4), (3, 5)):
+        with pytest.raises(InputError, match="size: it says"):
+            checks.sizes(wrong, (3, 4))
+    adj = adjacency(*KITE)
+    checks.rows(adj, torch.ones(5, 2), None)
+    for src, dst in ((4, None), (5, 6)):
+        with pytest.raises(InputError, match="rows for the graph's 5"):
+            checks.rows(adj, torch.ones(src, 2), None if dst is None else torch.ones(dst, 2))
+    layer = CATConv(3, 2)
+    with pytest.raises(InputError, match="it has 4 features, but the layer was made with 3"):
+        layer(torch.ones(5, 4), KITE[0])
+
+
+def test_one_number_per_edge_may_be_a_row() -> None:
+    torch.manual_seed(0)
+    edges, nodes = KITE
+    layer, x = CATConv(3, 2, heads=2, edge_dim=1), random_features(nodes, 3).float()
+    weight = torch.linspace(0.0, 1.0, edges.size(1))
+    torch.testing.assert_close(
+        layer(x, edges, edge_attr=weight), layer(x, edges, edge_attr=weight.unsqueeze(1))
+    )
+    with pytest.raises(InputError, match="edge_attr: it has shape"):
+        layer(x, edges, edge_attr=weight[1:])
+    with pytest.raises(InputError, match="edge_attr: missing"):
+        layer(x, edges)
+    with pytest.raises(InputError, match="without edge_dim"):
+        CATConv(3, 2)(x, edges, edge_attr=weight)
