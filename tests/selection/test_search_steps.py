@@ -17,7 +17,7 @@ from conjoint.selection import search as module
 from conjoint.selection.folds import fold_splits
 from conjoint.selection.members import MEMBERS, Budget, Facts, Member
 from conjoint.selection.portfolio import Trial
-from conjoint.selection.search import Search, _curve, default_minutes, learn_ensemble
+from conjoint.selection.search import Outcome, Search, _curve, default_minutes, learn_ensemble
 from conjoint.training import TrainConfig
 from conjoint.training.metrics import all_metrics, log_loss
 from small_training import small_data
@@ -90,8 +90,10 @@ def test_members_near_the_best_go_on_and_of_networks_five() -> None:
 def test_a_number_of_trainings_is_a_limit() -> None:
     made = searching(budget=Budget(trials=4))
     made.trials = [SimpleNamespace()] * 2  # type: ignore[list-item]
-    assert [made.affordable(CLOSED[0], 0.9, n) for n in (1, 2, 3)] == [True, True, False]
-    assert made.deadline is None
+    assert made.affordable(CLOSED[0], 0) and made.deadline is None
+    for trainings, fits in ((1, True), (2, True), (3, False)):
+        made.splits = [ALL] * (trainings + 1)
+        assert made.affordable(CLOSED[0], 1) is fits
 
 
 def test_the_time_that_is_left_is_a_limit_but_for_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,14 +102,22 @@ def test_the_time_that_is_left_is_a_limit_but_for_the_first(monkeypatch: pytest.
     assert made.deadline == 220.0
     made.deadline, known = 200.0, made.judged["logistic"]
     known.merits[1], known.seconds = 0.5, 50.0  # 25 each
-    assert made.affordable(known.member, 0.0, 9)
+
+    def fits(trainings: int, processes: int = 1) -> bool:
+        made.splits, made.processes = [ALL] * (trainings + 1), processes
+        return made.affordable(known.member, 1)
+
+    assert fits(9)
     made.trials = [SimpleNamespace()]  # type: ignore[list-item]
-    assert [made.affordable(known.member, 0.0, n) for n in (3, 4)] == [True, False]
-    assert [made.affordable(known.member, 0.5, n) for n in (1, 2)] == [True, False]
+    assert fits(3) and not fits(4) and fits(6, 2) and not fits(7, 2)
     slow = Member("slow", "logistic", {"hops": "0"})
     made.judged["slow"] = module._Judged(slow)
-    monkeypatch.setattr(made, "predicted", lambda member: 99.0)
-    assert made.affordable(slow, 0.0) and not made.affordable(slow, 0.1)
+    monkeypatch.setattr(made, "predicted", lambda member: 49.0)
+    assert made.affordable(slow, 0)
+    monkeypatch.setattr(made, "predicted", lambda member: 50.0)  # half of the time is for the other folds
+    assert not made.affordable(slow, 0)
+    made.crossed = False
+    assert made.affordable(slow, 0)
 
 
 def test_a_prediction_is_corrected_by_members_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,9 +155,10 @@ def test_later_folds_of_networks_take_the_epochs_of_the_first(monkeypatch: pytes
 
     def train(spec: Any, graph: Any, split: Any, config: TrainConfig, **more: Any) -> Any:
         seen.append((spec, split, config, more))
-        return "fitted", {"a": 1}
+        return SimpleNamespace(model=torch.nn.Linear(1, 1), config=config, history=[], best_epoch=1), {"a": 1}
 
     monkeypatch.setattr(module, "train_model", train)
+    monkeypatch.setattr(module, "predict_proba", lambda *_: torch.zeros(60, 3))
     entered: list[Any] = []
 
     def watch(*told: Any) -> Any:
@@ -159,7 +170,8 @@ def test_later_folds_of_networks_take_the_epochs_of_the_first(monkeypatch: pytes
     member = replace(BY_NAME["residual CAT, mf"], train=asked)
     made.judged[member.name].epochs = 17
     for one, fold in ((member, 0), (member, 2), (BY_NAME["logistic"], 2)):
-        assert made.train(one, fold) == ("fitted", {"a": 1})
+        made.judged[one.name].member = one
+        assert made.outcome(made.job(one, fold)).settings == {"a": 1}
     (spec, split, first, more), (_, _, later, _), (_, _, closed, _) = seen
     assert (spec.name, spec.features, spec.classes, spec.num_nodes) == ("rescat-i-mf", 12, 3, 60)
     assert spec.settings == {"hidden": 64} and split is made.splits[0]
@@ -175,11 +187,10 @@ class Stub:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, search: Search) -> None:
         rng = np.random.default_rng(0)
-        self.shares = rng.dirichlet(np.ones(3), 60).astype(np.float32)
+        shares = rng.dirichlet(np.ones(3), 60).astype(np.float32)
         row = {"epoch": 1, "prediction_loss": 1.0, "val_loss": 2.0, "val_accuracy": 0.5}
-        self.fitted = SimpleNamespace(model="model", config=TrainConfig(), best_epoch=4, history=[row] * 6)
-        monkeypatch.setattr(search, "train", lambda member, fold: (self.fitted, {"hidden": 2}))
-        monkeypatch.setattr(module, "predict_proba", lambda *_: torch.from_numpy(self.shares))
+        self.found = Outcome({}, {"hidden": 2}, False, shares, [row] * 6, 4, 2.5)
+        monkeypatch.setattr(search, "outcome", lambda job: self.found)
 
 
 @pytest.mark.parametrize("fold", [0, 1])
@@ -187,29 +198,24 @@ def test_what_is_noted_of_a_training(fold: int, monkeypatch: pytest.MonkeyPatch)
     told: list[str] = []
     made = searching(metric="log-loss", tell=told.append)
     stub, member = Stub(monkeypatch, made), BY_NAME["residual CAT, mf"]
-    clock = iter([10.0, 12.5])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
     made.attempt(member, fold)
     val = made.splits[fold].val.numpy()
-    truth, found = GRAPH.y.numpy()[val], stub.shares[val]
+    truth, found = GRAPH.y.numpy()[val], stub.found.shares[val]
     [trial], known = made.trials, made.judged[member.name]
     loss = log_loss(truth, found)
     assert (trial.member, trial.fold, trial.merit, trial.val_loss) == (member.name, fold, -loss, loss)
     assert trial.val_accuracy == (found.argmax(1) == truth).mean()
     assert (trial.epochs, trial.seconds, len(trial.curve)) == (6, 2.5, 0 if fold else 6)
     assert known.epochs == 4 and known.seconds == 2.5 and known.merits == {fold: -loss}
-    assert known.fitted == {fold: ("model", {"hidden": 2}, GRAPH.normalises(TrainConfig().row_normalise))}
-    assert np.array_equal(known.shares[fold], stub.shares)
+    assert known.fitted == {fold: stub.found}
     assert told[-1] == f"{member.name}, {made.splits[fold].name}: log-loss {loss:.3f}, 2.5 s"
 
 
 def test_epochs_are_those_of_the_first_training_and_seconds_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     made = searching()
     stub, member = Stub(monkeypatch, made), BY_NAME["residual CAT, mf"]
-    clock = iter([0.0, 1.0, 5.0, 8.0])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
     made.attempt(member, 0)
-    stub.fitted.best_epoch = 9
+    stub.found = replace(stub.found, best_epoch=9, seconds=1.5)
     made.attempt(member, 1)
     assert made.judged[member.name].epochs == 4 and made.judged[member.name].seconds == 4.0
 
@@ -220,7 +226,7 @@ def test_a_training_that_diverges_is_noted_and_counts_for_nothing(monkeypatch: p
     def diverge(*_: object) -> None:
         raise Diverged("loss is nan")
 
-    monkeypatch.setattr(made, "train", diverge)
+    monkeypatch.setattr(made, "outcome", diverge)
     clock = iter([1.0, 3.0])
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
     made.attempt(CLOSED[0], 2)
@@ -234,7 +240,7 @@ def test_an_interrupt_between_epochs_stops_after_the_training(monkeypatch: pytes
     made.interrupt = SimpleNamespace(is_set=lambda: False)
     made.attempt(CLOSED[0], 0)
     made.interrupt = SimpleNamespace(is_set=lambda: True)
-    with pytest.raises(Interrupted, match="stopped after smoothed logistic"):
+    with pytest.raises(Interrupted, match="stopped in smoothed logistic after epoch 6"):
         made.attempt(CLOSED[1], 0)
     assert len(made.trials) == 2
 
@@ -256,7 +262,7 @@ def test_nodes_are_judged_by_trainings_that_did_not_choose_by_them() -> None:
     one = made.judged["logistic"]
     for fold in range(3):
         one.merits[fold] = 0.5
-        one.shares[fold] = np.arange(180.0).reshape(60, 3) + 1000 * fold
+        one.fitted[fold] = SimpleNamespace(shares=np.arange(180.0).reshape(60, 3) + 1000 * fold)
     nodes, [found] = made.unseen([one])
     assert nodes.tolist() == [2, 4, 5]
     assert found.tolist() == [[1006, 1007, 1008], [2012, 2013, 2014], [1515, 1516, 1517]]
@@ -281,11 +287,10 @@ def test_all_on_the_first_fold_the_promising_on_the_others(monkeypatch: pytest.M
     assert done == [(one.name, 0) for one in first] + [(one.name, k) for one in others for k in rest]
     assert made.left_out == []
     short = searching(CLOSED, Budget(trials=100))
-    reserves: list[float] = []
-    monkeypatch.setattr(short, "affordable", lambda member, reserve, n=1: reserves.append(reserve))
+    monkeypatch.setattr(short, "affordable", lambda member, fold: False)
     with pytest.raises(InputError):
         short.run()
-    assert short.left_out == [one.name for one in first] and reserves == [0.5] * len(CLOSED)
+    assert short.left_out == [one.name for one in first]
 
 
 @pytest.mark.parametrize("single", [False, True])
