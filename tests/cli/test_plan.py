@@ -24,6 +24,13 @@ def test_nothing_said_means_the_embedded_cora() -> None:
     assert made.setting.train == made.setting.search == made.split == {}
 
 
+def test_a_file_in_place_of_a_name_is_the_edge_table(tmp_path: Path) -> None:
+    edges, nodes = tmp_path / "edges.csv", tmp_path / "nodes.csv"
+    edges.write_text("source,target\na,b\n")
+    made = plan(str(edges), "--nodes", str(nodes), "--label", "topic")
+    assert made.data == plan("--edges", str(edges), "--nodes", str(nodes), "--label", "topic").data
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

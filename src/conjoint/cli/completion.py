@@ -22,7 +22,13 @@ NAMES = {  # values that are too many, or too often new, to stand in options.tom
     "--models": list(MODELS),
     "--intervention": [*KINDS, "auto"],
 }
-KINDS_OF_VALUE = {"FILE": "file", "FOLDER": "folder", "RUN": "folder", "NAME|FOLDER": "folder"}
+KINDS_OF_VALUE = {
+    "FILE": "file",
+    "FOLDER": "folder",
+    "RUN": "folder",
+    "NAME|FOLDER": "folder",
+    "NAME|FOLDER|FILE": "file",
+}
 BASH = """\
 # bash completion of conjoint; ~/.bashrc: eval "$(conjoint completion bash)"
 _conjoint() {{

@@ -258,6 +258,8 @@ def _named_graph(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str,
         folder = Path(given["dataset"]).expanduser()
         if (folder / "manifest.json").exists():
             return {**kept, "folder": str(folder)}
+        if folder.is_file():  # as with --edges
+            return {**{key: value for key, value in data.items() if key != "name"}, "edges": str(folder)}
         return {**kept, "name": given["dataset"].lower()}
     if "edges" in given:
         return {key: value for key, value in data.items() if key != "name"}
