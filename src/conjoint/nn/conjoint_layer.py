@@ -232,12 +232,13 @@ class ConjointLayer(nn.Module):
             parts = (weights.alpha, x_src.unsqueeze(1), w, self.eps)
             out = ops.aggregate_and_project(adj, *parts, *draw_dropout(self, self.dropout, x_src))
         else:
-            h_src, h_dst = self._projected(x_src, x_dst, x_dropout)  # W x: [sources or targets, heads, out]
-            fits = h_dst is h_src and adj.log_weight is None and self.strategy != "structural"
-            if plain and fits and not with_parts:  # 3b. all after W x in one operation
+            one_kind = x_dst is x_src and self.lin is not None
+            fits = one_kind and adj.log_weight is None and self.strategy != "structural"
+            if plain and fits and not with_parts:  # 3b. all in one operation
                 within, bias = (bias, None) if self.res is None else (None, bias)
-                out = self._attend(adj, h_src, structure, edge_logit, within)
+                out = self._attend(adj, x_src, x_dropout, structure, edge_logit, within)
             else:  # 3c. step by step
+                h_src, h_dst = self._projected(x_src, x_dst, x_dropout)  # W x: [..., heads, out]
                 logits = self._logits(adj, h_src, h_dst, edge_logit)
                 weights = conjoint_weights(adj, logits, structure, self.mix, self.heads, with_parts)
                 out = self._sum(adj, weights.alpha, h_src, h_dst)
@@ -347,20 +348,26 @@ class ConjointLayer(nn.Module):
     def _attend(
         self,
         adj: Adjacency,
-        h: Tensor,
+        x: Tensor,
+        x_dropout: Dropout | None,
         structure: Structure | None,
         edge_logit: Tensor | None,
         bias: Tensor | None,
     ) -> Tensor:
         """-> [targets, heads, out]; [targets, 1, out], averaged, where no head is wanted by itself"""
-        assert self.att_src is not None and self.att_dst is not None
+        assert self.att_src is not None and self.att_dst is not None and self.lin is not None
+        if x.layout == torch.strided and x_dropout is None:
+            checks.width(x, self.lin.in_channels)
+            h, weight = x, self.lin.weight
+        else:  # sparse features are multiplied by themselves
+            h, weight = self._project(self.lin, x, x_dropout).view(-1, self.heads, self.out_channels), None
         mix_logit = None if structure is None else self.mix_logit
         score = None if structure is None else structure.score if mix_logit is None else structure.attention
         score = None if score is None else score.to(h.dtype)
         att = (self.att_src.squeeze(0), self.att_dst.squeeze(0))
         merge = not self.concat and self.residual != "per-head"  # else each head is still wanted
         parts = (*att, edge_logit, score, mix_logit, self.eps_logit, self.negative_slope)
-        return ops.attend(adj, h, *parts, *draw_dropout(self, self.dropout, h), merge, bias)
+        return ops.attend(adj, h, *parts, *draw_dropout(self, self.dropout, h), merge, bias, weight)
 
     def _logits(
         self, adj: Adjacency, h_src: Tensor, h_dst: Tensor | None, edge_logit: Tensor | None

@@ -180,19 +180,20 @@ ALWAYS_INLINE void attention_rows_backward(const NAME(Attention) * in, const NAM
                                            ix end, ix heads, double *by_mix) {
     int mixed = in->mix != NULL, added = in->structure != NULL && !mixed;
     real slope = (real)in->negative_slope, zeros[heads], from_feature[heads], from_structure[heads];
-    double total[heads], by_dst[heads];
+    double total[heads], by_dst[heads], mix_feature[heads], mix_structure[heads];
     ix end_entry = in->rowptr[end];
     int far = lies_far(in->rows * heads);
     clear(zeros, heads);
     EACH_HEAD
         from_feature[h] = mixed ? in->mix[2 * h] : 1, from_structure[h] = mixed ? in->mix[2 * h + 1] : 0;
+    EACH_HEAD mix_feature[h] = mix_structure[h] = 0;
     for (ix i = begin; i < end; i++) {
         ix first = in->rowptr[i], last = in->rowptr[i + 1];
         NAME(RowView) view = view_row(in, i, heads, zeros);
         EACH_HEAD total[h] = by_dst[h] = 0;
         for (ix e = first; e < last; e++) {
             if (far && e + FAR_AHEAD < end_entry) fetch(in->a_src + in->col[e + FAR_AHEAD] * heads, heads);
-            if (far && out->place != NULL && e + FAR_AHEAD < end_entry)
+            if (out->place != NULL && e + FAR_AHEAD < end_entry) /* often written by another thread */
                 fetch(out->grad + out->place[e + FAR_AHEAD] * heads, heads);
             const real *feature = out->feature + e * heads;
             const real *grad = out->grad + (out->place != NULL ? out->place[e] : e) * heads;
@@ -201,11 +202,11 @@ ALWAYS_INLINE void attention_rows_backward(const NAME(Attention) * in, const NAM
             EACH_HEAD slow[h] = from_feature[h] * grad[h] + more[h];
             EACH_HEAD total[h] += (double)(feature[h] * slow[h]);
             if (by_mix == NULL) continue;
-            EACH_HEAD by_mix[h] += (double)(grad[h] * feature[h]);
+            EACH_HEAD mix_feature[h] += (double)(grad[h] * feature[h]);
             if (view.wide)
-                EACH_HEAD by_mix[heads + h] += (double)(grad[h] * in->structure[e * heads + h]);
+                EACH_HEAD mix_structure[h] += (double)(grad[h] * in->structure[e * heads + h]);
             else
-                EACH_HEAD by_mix[heads + h] += (double)(grad[h] * in->structure[e]);
+                EACH_HEAD mix_structure[h] += (double)(grad[h] * in->structure[e]);
         }
         for (ix e = first; e < last; e++) {
             ENTRY_POINTERS(e);
@@ -226,6 +227,7 @@ ALWAYS_INLINE void attention_rows_backward(const NAME(Attention) * in, const NAM
         }
         for (ix h = 0; h < heads && out->d_dst != NULL; h++) out->d_dst[i * heads + h] = (real)by_dst[h];
     }
+    for (ix h = 0; h < heads && by_mix != NULL; h++) by_mix[h] = mix_feature[h], by_mix[heads + h] = mix_structure[h];
 }
 
 static void attention_backward_by_row(const NAME(Attention) * in, const NAME(AttentionBackward) * out, double *partial,
@@ -236,7 +238,6 @@ static void attention_backward_by_row(const NAME(Attention) * in, const NAME(Att
         ix begin = row_start(in->rowptr, in->rows, chunk, chunks);
         ix end = row_start(in->rowptr, in->rows, chunk + 1, chunks);
         double *by_mix = d_mix != NULL ? partial + chunk * 2 * heads : NULL;
-        for (ix k = 0; k < 2 * heads && by_mix != NULL; k++) by_mix[k] = 0;
         FOR_USUAL_HEADS(heads, attention_rows_backward(in, out, begin, end, HEADS, by_mix))
     }
     if (d_mix != NULL) fold(partial, chunks, 2 * heads, d_mix);

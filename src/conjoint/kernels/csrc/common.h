@@ -93,4 +93,14 @@ ALWAYS_INLINE int kept(Mask mask, uint64_t place) {
     return mix_word(word ^ (uint32_t)(place >> 32) ^ mask.high) >= mask.threshold;
 }
 
+/* 1 where a place is kept, else 0, for `count` places from `first` on. */
+static inline void keep_run(Mask mask, uint64_t first, ix count, uint32_t *out) {
+    uint32_t low = (uint32_t)first, high = (uint32_t)(first >> 32) ^ mask.high;
+    if ((uint64_t)low + (uint64_t)count > ((uint64_t)1 << 32))
+        for (ix i = 0; i < count; i++) out[i] = (uint32_t)kept(mask, first + (uint64_t)i);
+    else
+        for (ix i = 0; i < count; i++)
+            out[i] = mix_word(mix_word((low + (uint32_t)i) ^ mask.low) ^ high) >= mask.threshold;
+}
+
 #endif

@@ -14,10 +14,26 @@ typedef struct {
     double scale;
 } NAME(Layer);
 
-/* What the forward pass leaves for the way back; alpha is feature where nothing is mixed in. */
+/* What the forward pass leaves for the way back, all in one buffer; alpha is feature where nothing is mixed in. */
 typedef struct {
-    const real *mix, *eps, *a_src, *a_dst, *feature, *alpha;
+    real *mix, *eps, *a_src, *a_dst, *feature, *alpha;
 } NAME(Made);
+
+/* The next `count` numbers of a buffer. */
+ALWAYS_INLINE real *taken(real **buffer, ix count) {
+    real *first = *buffer;
+    *buffer += count;
+    return first;
+}
+
+ALWAYS_INLINE NAME(Made) made_in(const NAME(Layer) * in, real *buffer) {
+    ix heads = in->heads, entries = in->rowptr[in->rows] * heads;
+    real *mix = taken(&buffer, 2 * heads), *eps = taken(&buffer, heads);
+    NAME(Made) made = {in->mix_logit != NULL ? mix : NULL, in->eps_logit != NULL ? eps : NULL,
+                       taken(&buffer, in->sources * heads), taken(&buffer, in->rows * heads), taken(&buffer, entries), NULL};
+    made.alpha = in->mix_logit != NULL ? taken(&buffer, entries) : made.feature;
+    return made;
+}
 
 ALWAYS_INLINE NAME(Attention) attention_of(const NAME(Layer) * in, const NAME(Made) * made) {
     NAME(Attention) part = {in->rowptr, in->col, in->rows, in->heads, in->structure_heads, made->a_src, made->a_dst,
@@ -32,34 +48,55 @@ ALWAYS_INLINE NAME(Aggregation) aggregation_of(const NAME(Layer) * in, const NAM
     return part;
 }
 
-EXPORT void NAME(attend)(const NAME(Layer) * in, real *mix, real *eps, real *a_src, real *a_dst, real *feature,
-                         real *alpha, real *out, int threads) {
-    NAME(Made) made = {mix, eps, a_src, a_dst, feature, mix != NULL ? alpha : feature};
+/* The sum of each column of x, [rows, width], through `partial`, [MAX_CHUNKS, width]. */
+static void sum_columns(const real *x, ix rows, ix width, double *partial, real *out, int threads) {
+    ix chunks = chunk_count(rows, rows * width);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
+    for (ix chunk = 0; chunk < chunks; chunk++) {
+        double *total = partial + chunk * width;
+        ix end = even_start(rows, chunk + 1, chunks);
+        for (ix c = 0; c < width; c++) total[c] = 0;
+        for (ix i = even_start(rows, chunk, chunks); i < end; i++)
+            SIMD for (ix c = 0; c < width; c++) total[c] += (double)x[i * width + c];
+    }
+    fold(partial, chunks, width, out);
+}
+
+/* kept: heads * (3 + sources + rows + entries) numbers, and as many as there are in feature again for a mix. */
+EXPORT void NAME(attend)(const NAME(Layer) * in, real *kept, real *out, int threads) {
+    NAME(Made) made = made_in(in, kept);
     NAME(Attention) scores = attention_of(in, &made);
     NAME(Aggregation) sums = aggregation_of(in, &made);
-    if (in->groups > 0) NAME(shares)(in->mix_logit, in->eps_logit, in->groups, in->heads, mix, eps, 1);
-    NAME(head_dots)(in->h, in->sources, in->heads, in->channels, in->att_src, in->att_dst, in->rows, a_src, a_dst, threads);
-    NAME(attention)(&scores, feature, alpha, threads);
+    if (in->groups > 0) NAME(shares)(in->mix_logit, in->eps_logit, in->groups, in->heads, made.mix, made.eps, 1);
+    NAME(head_dots)(in->h, in->sources, in->heads, in->channels, in->att_src, in->att_dst, in->rows, made.a_src, made.a_dst, threads);
+    NAME(attention)(&scores, made.feature, made.alpha, threads);
     aggregate_onto(&sums, in->bias, out, threads);
 }
 
-/* `set` is a buffer of [rows], `partial` one of [MAX_CHUNKS, 2, heads * channels]; d_mix and d_eps are on the way to the
- * gradients of their logits. NULL: not wanted. d_att is [2, heads, channels]. */
-EXPORT void NAME(attend_backward)(const NAME(Layer) * in, const real *mix, const real *eps, const real *a_src,
-                                  const real *a_dst, const real *feature, const real *alpha, const real *grad,
-                                  const ix *place, uint8_t *set, double *partial, real *d_alpha, real *d_logit, real *d_src, real *d_dst, real *d_structure,
-                                  real *d_mix, real *d_eps, real *d_h, real *d_att, real *d_mix_logit, real *d_eps_logit,
-                                  int threads) {
-    NAME(Made) made = {mix, eps, a_src, a_dst, feature, alpha};
+/* scratch: MAX_CHUNKS * 2 * heads * channels doubles, heads * (3 + sources + rows + 2 * entries) numbers, a byte per row.
+ * d_edge, d_structure, d_bias and the gradients of the logits may be NULL: not wanted. d_att is [2, heads, channels]. */
+EXPORT void NAME(attend_backward)(const NAME(Layer) * in, real *kept, const real *grad, const ix *place, double *scratch,
+                                  real *d_edge, real *d_structure, real *d_h, real *d_att, real *d_mix_logit,
+                                  real *d_eps_logit, real *d_bias, int threads) {
+    NAME(Made) made = made_in(in, kept);
     NAME(Attention) scores = attention_of(in, &made);
     NAME(Aggregation) sums = aggregation_of(in, &made);
+    ix heads = in->heads, entries = in->rowptr[in->rows] * heads;
+    double *partial = scratch;
+    real *buffer = (real *)(scratch + MAX_CHUNKS * 2 * heads * in->channels);
+    real *d_mix = taken(&buffer, 2 * heads), *d_eps = taken(&buffer, heads);
+    real *d_src = taken(&buffer, in->sources * heads), *d_dst = taken(&buffer, in->rows * heads);
+    real *d_alpha = taken(&buffer, entries), *d_logit = taken(&buffer, entries);
+    uint8_t *set = (uint8_t *)buffer;
+    if (d_edge != NULL) d_logit = d_edge;
     find_set(&sums, grad, set, threads);
-    by_source(&sums, grad, set, 1, d_h, d_alpha, partial, d_eps, threads);
-    NAME(AttentionBackward) out = {feature, d_alpha, NULL, place, d_logit, d_dst, d_structure};
-    attention_backward_by_row(&scores, &out, partial, d_mix, threads);
-    NAME(sum_entries)(in->back_rowptr, in->back_perm, in->sources, in->heads, d_logit, d_src, threads);
-    NAME(head_dots_backward)(in->h, in->sources, in->heads, in->channels, in->att_src, in->att_dst, in->rows, d_src, d_dst,
+    if (d_bias != NULL) sum_columns(grad, in->rows, result_width(&sums, heads, in->channels), partial, d_bias, threads);
+    by_source(&sums, grad, set, 1, d_h, d_alpha, partial, d_eps_logit != NULL ? d_eps : NULL, threads);
+    NAME(AttentionBackward) out = {made.feature, d_alpha, NULL, place, d_logit, d_dst, d_structure};
+    attention_backward_by_row(&scores, &out, partial, d_mix_logit != NULL ? d_mix : NULL, threads);
+    NAME(sum_entries)(in->back_rowptr, in->back_perm, in->sources, heads, d_logit, d_src, threads);
+    NAME(head_dots_backward)(in->h, in->sources, heads, in->channels, in->att_src, in->att_dst, in->rows, d_src, d_dst,
                              1, d_h, partial, d_att, threads);
     if (d_mix_logit != NULL || d_eps_logit != NULL)
-        NAME(shares_backward)(mix, eps, d_mix, d_eps, in->groups, in->heads, d_mix_logit, d_eps_logit, 1);
+        NAME(shares_backward)(made.mix, made.eps, d_mix, d_eps, in->groups, heads, d_mix_logit, d_eps_logit, 1);
 }

@@ -66,6 +66,11 @@ WIDE static void multiply_panel(const NAME(Product) * in, ix begin, ix end, ix j
         ix depth = smaller(most, in->depth - p0);
         for (ix p = 0; p < depth; p++) {
             const real *from = in->b + (p0 + p) * in->columns + j;
+            if (in->a_row == 1) { /* a deep product: what the next block reads is asked for now */
+                ix next = smaller(p0 + most + p, in->depth - 1);
+                fetch(in->b + next * in->columns + j, columns);
+                fetch(in->a + begin + next * in->a_step, end - begin);
+            }
             if (columns == TILE_COLUMNS) memcpy(b + p * TILE_COLUMNS, from, TILE_COLUMNS * sizeof(real));
             else
                 for (ix k = 0; k < TILE_COLUMNS; k++) b[p * TILE_COLUMNS + k] = k < columns ? from[k] : 0;

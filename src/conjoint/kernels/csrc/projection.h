@@ -41,19 +41,32 @@ typedef struct {
     double scale;
 } NAME(SparseRows);
 
-/* Non-zeros of a row whose dropped values are made at once. */
+/* The non-zeros that survive dropout: those of row i are the first count[i] places of at + rowptr[i], as distances from
+ * the first non-zero of the row. Found on the way forth and kept for the way back. NULL: nothing is dropped. */
+typedef struct {
+    int32_t *at, *count;
+} Survivors;
+
+/* Non-zeros whose hashes are made at once. */
 enum { RUN = 256 };
 
-/* The non-zeros e0 .. e1 that survive dropout, packed: their columns and values. Returns how many. */
-ALWAYS_INLINE ix surviving(const NAME(SparseRows) * x, Mask mask, ix e0, ix e1, ix *col, real *value) {
-    real dropped[RUN];
-    drop_run(mask, (real)x->scale, (uint64_t)e0, e1 - e0, x->value + e0, dropped);
-    ix count = 0;
-    for (ix e = e0; e < e1; e++) {
-        col[count] = x->col[e], value[count] = dropped[e - e0];
-        count += dropped[e - e0] != 0;
+static void find_survivors(const NAME(SparseRows) * x, Mask mask, ix begin, ix end, Survivors to) {
+    uint32_t keep[RUN];
+    ix i = begin, last = x->rowptr[end];
+    int32_t count = 0;
+    for (ix e0 = x->rowptr[begin]; e0 < last; e0 += RUN) {
+        ix e1 = smaller(e0 + RUN, last);
+        keep_run(mask, (uint64_t)e0, e1 - e0, keep);
+        for (ix e = e0; e < e1;) {
+            for (; x->rowptr[i + 1] == e; i++, count = 0) to.count[i] = count; /* rows that end here */
+            ix first = x->rowptr[i], stop = smaller(e1, x->rowptr[i + 1]);
+            for (; e < stop; e++) {
+                to.at[first + count] = (int32_t)(e - first);
+                count += (int32_t)keep[e - e0];
+            }
+        }
     }
-    return count;
+    for (; i < end; i++, count = 0) to.count[i] = count;
 }
 
 /* Bit k is set where x[k] is not 0, for the first `count` numbers, at most eight. */
@@ -90,80 +103,88 @@ EXPORT void NAME(pack_nonzeros)(const real *x, ix rows, ix columns, const ix *ro
 /* Columns whose sums are kept in registers: the paper's width, eight heads of eight channels. */
 enum { SUMMED = 64 };
 
-/* to += sum_k value[k] * by_input[col[k]], a stripe of columns at a time. */
-ALWAYS_INLINE void add_rows(real *restrict to, const ix *col, const real *value, ix count, const real *by_input,
-                            ix width) {
+/* to = sum_k scale value[at[k]] * by_input[col[at[k]]], a stripe of columns at a time; at NULL: all of the row. */
+ALWAYS_INLINE void add_rows(real *restrict to, const ix *col, const real *value, real scale, const int32_t *at, ix count,
+                            const real *by_input, ix width) {
     ix begin = 0;
     for (; begin + SUMMED <= width; begin += SUMMED) {
-        lanes sum[SUMMED / LANES];
-        memcpy(sum, to + begin, sizeof sum);
-        for (ix k = 0; k < count; k++)
+        lanes sum[SUMMED / LANES] = {{0}};
+        for (ix k = 0; k < count; k++) {
+            ix e = at != NULL ? at[k] : k;
+            real weight = scale * value[e];
             for (ix c = 0; c < SUMMED / LANES; c++)
-                sum[c] += value[k] * *lanes_at(by_input + col[k] * width + begin + c * LANES);
+                sum[c] += weight * *lanes_at(by_input + col[e] * width + begin + c * LANES);
+        }
         memcpy(to + begin, sum, sizeof sum);
     }
-    if (begin < width)
-        for (ix k = 0; k < count; k++)
-            add_scaled(to + begin, value[k], by_input + col[k] * width + begin, width - begin);
-}
-
-ALWAYS_INLINE void sparse_rows(const NAME(SparseRows) * x, Mask mask, ix begin, ix end, const real *by_input, real *out,
-                               ix width) {
-    ix col[RUN];
-    real value[RUN];
-    for (ix i = begin; i < end; i++) {
-        ix first = x->rowptr[i], last = x->rowptr[i + 1];
-        clear(out + i * width, width);
-        if (!mask.on) add_rows(out + i * width, x->col + first, x->value + first, last - first, by_input, width);
-        else
-            for (ix e0 = first; e0 < last; e0 += RUN) {
-                ix count = surviving(x, mask, e0, smaller(e0 + RUN, last), col, value);
-                add_rows(out + i * width, col, value, count, by_input, width);
-            }
+    clear(to + begin, width - begin);
+    for (ix k = 0; k < count && begin < width; k++) {
+        ix e = at != NULL ? at[k] : k;
+        add_scaled(to + begin, scale * value[e], by_input + col[e] * width + begin, width - begin);
     }
 }
 
-/* out = drop(x) weight^T; weight is [out, in], by_input a buffer of [in, out] for its transpose. */
-EXPORT void NAME(sparse_project)(const NAME(SparseRows) * x, const real *weight, real *by_input, real *out,
-                                 int threads) {
+ALWAYS_INLINE void sparse_rows(const NAME(SparseRows) * x, Survivors kept, ix begin, ix end, const real *by_input,
+                               real *out, ix width) {
+    if (kept.at != NULL) find_survivors(x, make_mask(x->seed, x->threshold), begin, end, kept);
+    for (ix i = begin; i < end; i++) {
+        ix first = x->rowptr[i];
+        const ix *col = x->col + first;
+        const real *value = x->value + first;
+        if (kept.at == NULL) add_rows(out + i * width, col, value, 1, NULL, x->rowptr[i + 1] - first, by_input, width);
+        else add_rows(out + i * width, col, value, (real)x->scale, kept.at + first, kept.count[i], by_input, width);
+    }
+}
+
+/* out = drop(x) weight^T; weight is [out, in], by_input a buffer of [in, out] for its transpose. at and count are those of
+ * Survivors. */
+EXPORT void NAME(sparse_project)(const NAME(SparseRows) * x, const real *weight, real *by_input, int32_t *at,
+                                 int32_t *count, real *out, int threads) {
     ix chunks = chunk_count(x->rows, x->rowptr[x->rows] * x->out);
-    Mask mask = make_mask(x->seed, x->threshold);
+    Survivors kept = {at, count};
     transpose(weight, x->out, x->in, by_input, threads);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(x->rowptr, x->rows, chunk, chunks), end = row_start(x->rowptr, x->rows, chunk + 1, chunks);
-        if (x->out == 64) sparse_rows(x, mask, begin, end, by_input, out, 64);
-        else sparse_rows(x, mask, begin, end, by_input, out, x->out);
+        if (x->out == 64) sparse_rows(x, kept, begin, end, by_input, out, 64);
+        else sparse_rows(x, kept, begin, end, by_input, out, x->out);
     }
 }
 
-ALWAYS_INLINE void sparse_slice(const NAME(SparseRows) * x, Mask mask, const real *grad, real *by_input, ix begin,
+/* by_input += grad_i times the surviving non-zeros of row i, for columns begin .. begin + width. */
+ALWAYS_INLINE void spread_row(const NAME(SparseRows) * x, ix i, real scale, const int32_t *at, ix count, const real *grad,
+                              real *by_input, ix begin, ix width) {
+    const ix *col = x->col + x->rowptr[i];
+    const real *value = x->value + x->rowptr[i];
+    for (ix k = 0; k < count; k++) {
+        ix e = at != NULL ? at[k] : k;
+        add_scaled(by_input + col[e] * x->out + begin, scale * value[e], grad + i * x->out + begin, width);
+    }
+}
+
+ALWAYS_INLINE void sparse_slice(const NAME(SparseRows) * x, Survivors kept, const real *grad, real *by_input, ix begin,
                                 ix width) {
-    ix col[RUN];
-    real value[RUN];
     for (ix f = 0; f < x->in; f++) clear(by_input + f * x->out + begin, width);
     for (ix i = 0; i < x->rows; i++) {
         if (!any_set(grad + i * x->out + begin, width)) continue; /* most rows, where few nodes are labelled */
-        for (ix e0 = x->rowptr[i]; e0 < x->rowptr[i + 1]; e0 += RUN) {
-            ix count = surviving(x, mask, e0, smaller(e0 + RUN, x->rowptr[i + 1]), col, value);
-            for (ix k = 0; k < count; k++)
-                add_scaled(by_input + col[k] * x->out + begin, value[k], grad + i * x->out + begin, width);
-        }
+        ix first = x->rowptr[i];
+        if (kept.at == NULL) spread_row(x, i, 1, NULL, x->rowptr[i + 1] - first, grad, by_input, begin, width);
+        else spread_row(x, i, (real)x->scale, kept.at + first, kept.count[i], grad, by_input, begin, width);
     }
 }
 
 /* d weight = grad^T drop(x). Each thread owns a slice of the output channels and walks all rows in order. */
-EXPORT void NAME(sparse_project_backward)(const NAME(SparseRows) * x, const real *grad, real *by_input, real *d_weight,
-                                          int threads) {
-    Mask mask = make_mask(x->seed, x->threshold);
+EXPORT void NAME(sparse_project_backward)(const NAME(SparseRows) * x, const real *grad, int32_t *at, int32_t *count,
+                                          real *by_input, real *d_weight, int threads) {
+    Survivors kept = {at, count};
     ix share = (x->out + threads - 1) / threads, slice = (share + 15) / 16 * 16;
     ix slices = (x->out + slice - 1) / slice;
     if (x->rowptr[x->rows] * x->out < 2 * CHUNK_WORK) slice = x->out, slices = 1;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && slices > 1)
     for (ix s = 0; s < slices; s++) {
         ix width = smaller(slice, x->out - s * slice);
-        if (width == 32) sparse_slice(x, mask, grad, by_input, s * slice, 32);
-        else sparse_slice(x, mask, grad, by_input, s * slice, width);
+        if (width == 32) sparse_slice(x, kept, grad, by_input, s * slice, 32);
+        else sparse_slice(x, kept, grad, by_input, s * slice, width);
     }
     transpose(by_input, x->in, x->out, d_weight, threads);
 }

@@ -279,11 +279,11 @@ static void fold(const double *partial, ix chunks, ix width, real *out) {
 }
 
 /* Entries ahead whose rows are asked for early: rows are read in an order that hardware cannot guess. */
-enum { AHEAD = 6, FAR_AHEAD = 16 };
+enum { AHEAD = 12, FAR_AHEAD = 16 };
 
-/* Whether a table of so many numbers is likely to lie beyond the near caches: then even a short row is worth asking
- * for, and earlier, as little work stands between two of them. */
-ALWAYS_INLINE int lies_far(ix count) { return count > (1 << 20) / (ix)sizeof(real); }
+/* Whether a table of so many numbers is likely to lie beyond the nearest cache, or in that of another thread: then even a
+ * short row is worth asking for, and earlier, as little work stands between two of them. */
+ALWAYS_INLINE int lies_far(ix count) { return count > (1 << 16) / (ix)sizeof(real); }
 
 ALWAYS_INLINE void fetch(const real *x, ix count) {
     for (ix c = 0; c < count && c < 1024 / (ix)sizeof(real); c += 64 / (ix)sizeof(real))

@@ -10,13 +10,14 @@ from torch.autograd.function import Function
 
 from ...graph.adjacency import Adjacency, Transposed
 from ...kernels.gradient import once_differentiable
-from ...kernels.library import MAX_HEADS, Values, partial_sums, run
+from ...kernels.library import MAX_CHUNKS, MAX_HEADS, Values, partial_sums, run
 from ...kernels.memory import contiguous as kept_contiguous
 from ...kernels.memory import empty
+from ...recording import compiling
 from .activation import Mask, mask_of
 from .aggregation import aggregate
 from .entries import by_source, contiguous, edge_softmax, serves, sum_entries
-from .projection import head_dots
+from .projection import head_dots, multiply, project
 
 Parts = Sequence[Any]  # a_src, a_dst, edge_logit, structure and mix as `attention` takes them
 
@@ -116,7 +117,7 @@ def shares(
 
 def attend(
     adj: Adjacency,
-    h: Tensor,  # [num_src, heads, channels]
+    h: Tensor,  # [num_src, heads, channels]; with a weight the rows that it maps to them, [num_src, in]
     att_src: Tensor,  # [heads, channels]
     att_dst: Tensor,  # [heads, channels]
     edge_logit: Tensor | None,  # [entries, heads]
@@ -128,15 +129,19 @@ def attend(
     seed: Tensor | None = None,
     merge: bool = False,  # the mean of the heads
     bias: Tensor | None = None,  # [heads * channels], or [channels] of merged heads
+    weight: Tensor | None = None,  # [heads * channels, in]
 ) -> Tensor:
-    """A layer after its projection: Eq. 4, 7 or 8, 9, where sources and targets are one kind of node.
+    """A layer: W x, Eq. 4, 7 or 8, 9, where sources and targets are one kind of node.
 
     -> [num_dst, heads, channels], or [num_dst, 1, channels] of merged heads
     """
-    parts = (h, att_src, att_dst, edge_logit, structure, mix_logit, eps_logit, bias)
-    if serves(adj, *parts) and h.size(1) <= MAX_HEADS:
+    parts = (att_src, att_dst, edge_logit, structure, mix_logit, eps_logit, bias)
+    served = serves(adj, h, weight, *parts) and att_src.size(0) <= MAX_HEADS
+    if weight is not None and (not served or compiling()):  # the compiler has products of its own
+        h, weight = project(h, weight).view(-1, *att_src.shape), None
+    if served:
         mask, slope = mask_of(dropout, seed), float(negative_slope)
-        return _Attend.apply(adj, slope, mask, merge, *contiguous(*parts))
+        return _Attend.apply(adj, slope, mask, merge, *contiguous(h, weight, *parts))
     mix, self_weight = shares(mix_logit, eps_logit, h.size(1))
     a_src, a_dst = head_dots(h, att_src, att_dst)
     if structure is not None and structure.dim() == 1:
@@ -149,58 +154,52 @@ def attend(
 
 
 class _Attend(Function):
-    """One call of the kernels each way: a small graph is spared the cost of several, and of several nodes."""
+    """Beside the products with W one call of the kernels each way: a small graph is spared the cost of
+    several, and of several nodes. What is kept is one buffer, what is written on the way back another."""
 
     @staticmethod
-    def forward(ctx: Any, adj: Adjacency, slope: float, mask: Mask, merge: bool, *tensors: Any) -> Tensor:
-        h, _, _, _, _, mix_logit, eps_logit, _ = tensors
-        heads = h.size(1)
-        mix = None if mix_logit is None else h.new_empty(heads, 2)
-        eps = None if eps_logit is None else h.new_empty(heads)
-        a_src, a_dst = h.new_empty(adj.num_src, heads), h.new_empty(adj.num_dst, heads)
-        feature = empty(h, adj.num_entries, heads)
-        alpha = None if mix is None else empty(h, adj.num_entries, heads)
-        out = empty(h, adj.num_dst, 1 if merge else heads, h.size(2))
-        made = (mix, eps, a_src, a_dst, feature, alpha)
-        run("attend", h.dtype, (), (*made, out), _layer(adj, None, tensors, slope, mask, merge))
+    def forward(
+        ctx: Any, adj: Adjacency, slope: float, mask: Mask, merge: bool, x: Tensor, weight: Any, *tensors: Any
+    ) -> Tensor:
+        att_src, mix_logit = tensors[0], tensors[4]
+        heads, channels = att_src.shape
+        h = x if weight is None else multiply(x, weight.t())  # [num_src, heads * channels]
+        entries = adj.num_entries * (1 if mix_logit is None else 2)
+        kept = empty(h, heads * (3 + adj.num_src + adj.num_dst + entries))
+        out = empty(h, adj.num_dst, 1 if merge else heads, channels)
+        run("attend", h.dtype, (), (kept, out), _layer(adj, None, (h, *tensors), slope, mask, merge))
         ctx.settings = (adj, slope, mask, merge)
-        ctx.save_for_backward(*tensors, *made)
+        ctx.save_for_backward(x, weight, kept, h, *tensors)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
-        saved = ctx.saved_tensors
-        tensors, (mix, eps, a_src, a_dst, feature, alpha) = saved[:8], saved[8:]
-        h, _, _, _, structure, mix_logit, eps_logit, _ = tensors
+        x, weight, kept, *tensors = ctx.saved_tensors
+        h, att_src, _, edge_logit, structure, mix_logit, eps_logit, bias = tensors
         (adj, *settings), back = ctx.settings, ctx.settings[0].transposed
-        heads, needs, grad = h.size(1), ctx.needs_input_grad[4:], kept_contiguous(grad)
-        d_alpha, d_logit = empty(h, *feature.shape), empty(h, *feature.shape)
-        d_src, d_dst = torch.empty_like(a_src), torch.empty_like(a_dst)
-        d_structure = torch.empty_like(structure) if needs[4] and structure is not None else None
-        d_mix = h.new_empty(2, heads) if needs[5] else None
-        d_eps = h.new_empty(heads) if needs[6] else None
-        d_mix_logit = torch.empty_like(mix_logit) if needs[5] else None
-        d_eps_logit = torch.empty_like(eps_logit) if needs[6] else None
-        d_h, d_att = empty(h, *h.shape), h.new_empty(2, heads, h.size(2))
-        buffers = (h.new_empty(adj.num_dst, dtype=torch.uint8), partial_sums(h, d_att.numel()))
-        alpha = feature if alpha is None else alpha
-        reads = (mix, eps, a_src, a_dst, feature, alpha, grad, back.place)
-        small = (d_structure, d_mix, d_eps)
-        writes = (*buffers, d_alpha, d_logit, d_src, d_dst, *small, d_h, d_att, d_mix_logit, d_eps_logit)
-        run("attend_backward", h.dtype, reads, writes, _layer(adj, back, tensors, *settings))
-        d_edge = d_logit if needs[3] else None
-        d_bias = grad.flatten(1).sum(dim=0) if needs[7] else None
-        return *(None,) * 4, d_h, d_att[0], d_att[1], d_edge, d_structure, d_mix_logit, d_eps_logit, d_bias
+        (heads, channels), grad = att_src.shape, kept_contiguous(grad)
+        needs = ctx.needs_input_grad[4:]
+        wanted = zip((edge_logit, structure, mix_logit, eps_logit, bias), needs[4:], strict=True)
+        d_edge, d_structure, *d_small = (torch.empty_like(one) if need else None for one, need in wanted)
+        d_h, d_att = empty(h, *h.shape), h.new_empty(2, heads, channels)
+        size = MAX_CHUNKS * 2 * heads * channels * 8 // h.element_size()
+        size += heads * (3 + adj.num_src + adj.num_dst + 2 * adj.num_entries) + adj.num_dst
+        writes = (empty(h, size), d_edge, d_structure, d_h, d_att, *d_small)
+        layer = _layer(adj, back, tensors, *settings)
+        run("attend_backward", h.dtype, (kept, grad, back.place), writes, layer)
+        d_weight = None if weight is None or not needs[1] else multiply(d_h.t(), x)
+        d_x = d_h if weight is None else multiply(d_h, weight) if needs[0] else None
+        return *(None,) * 4, d_x, d_weight, d_att[0], d_att[1], d_edge, d_structure, *d_small
 
 
 def _layer(
     adj: Adjacency, back: Transposed | None, tensors: Parts, slope: float, mask: Mask, merge: bool
 ) -> Values:
     """The members of `Layer` in csrc/layer.h."""
-    h, _, _, _, structure, mix_logit, eps_logit, _ = tensors
+    att_src, structure, mix_logit, eps_logit = tensors[1], tensors[4], tensors[5], tensors[6]
     sources = (None, None, None) if back is None else (back.rowptr, back.row, back.perm)
     width = 1 if structure is None else structure.shape[1:].numel()
     groups = next((logit.size(0) for logit in (mix_logit, eps_logit) if logit is not None), 0)
-    sizes = (adj.num_dst, adj.num_src, h.size(1), h.size(2), int(merge), width, groups)
+    sizes = (adj.num_dst, adj.num_src, *att_src.shape, int(merge), width, groups)
     return (adj.rowptr, adj.col, *sources, *sizes, *tensors, slope, *mask)

@@ -19,6 +19,7 @@ from .entries import EXACT, contiguous
 Pair = Sequence[Tensor | None]  # of source and of target
 NARROW = 16  # rows or columns of a product, below which it is left to torch
 WORTH_PACKING = (128, 1 << 17)  # columns and numbers, from which on dense features are searched for zeros
+_PLACES = torch.empty(0, dtype=torch.int32)
 _packed: WeakTensorKeyDictionary = WeakTensorKeyDictionary()  # x -> (its version, its non-zeros or None)
 
 
@@ -131,20 +132,26 @@ class _PlainSparseProject(Function):
 
 
 class _SparseProject(Function):
+    """The non-zeros that survive dropout are found once, and kept: the hash costs more than the product."""
+
     @staticmethod
     def forward(ctx: Any, rows: Values, row_count: int, weight: Tensor) -> Tensor:
-        out = weight.new_empty(row_count, weight.size(0))
-        run("sparse_project", weight.dtype, (weight,), (torch.empty_like(weight), out), rows)
         ctx.rows = rows
-        ctx.save_for_backward(weight)
+        col, seed, at, count = rows[1], rows[6], None, None
+        if isinstance(col, Tensor) and seed is not None:
+            at, count = memory.empty(_PLACES, col.numel()), memory.empty(_PLACES, row_count)
+        out = weight.new_empty(row_count, weight.size(0))
+        run("sparse_project", weight.dtype, (weight,), (torch.empty_like(weight), at, count, out), rows)
+        ctx.save_for_backward(weight, at, count)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor]:
-        (weight,) = ctx.saved_tensors
+        weight, at, count = ctx.saved_tensors
         by_input, d_weight = torch.empty_like(weight), torch.empty_like(weight)
-        run("sparse_project_backward", weight.dtype, (grad.contiguous(),), (by_input, d_weight), ctx.rows)
+        reads = (grad.contiguous(), at, count)
+        run("sparse_project_backward", weight.dtype, reads, (by_input, d_weight), ctx.rows)
         return None, None, d_weight
 
 
