@@ -1,5 +1,6 @@
 """Small functions of the networks against plain loops and at their boundaries."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ from conjoint.nn.interventions.computed import (
     edge_cosine,
 )
 from conjoint.nn.layers import BatchNorm, LayerNorm
+from conjoint.nn.model import Recent
 from conjoint.nn.new_nodes import extended_spectrum
+from conjoint.nn.random_propagation import RandomPropagation, propagate, propagation_weights
 from conjoint.nn.residual import Aggregators, Block
 from conjoint.nn.simple import neighbour_mean, one_hot
 from graphs import KITE, random_features, random_graph
@@ -268,3 +271,102 @@ def test_one_number_per_edge_may_be_a_row() -> None:
         layer(x, edges)
     with pytest.raises(InputError, match="without edge_dim"):
         CATConv(3, 2)(x, edges, edge_attr=weight)
+
+
+def test_defaults_of_similarities() -> None:
+    for kind in (JaccardSimilarity, AdamicAdarSimilarity):
+        made = kind()
+        assert made.cap == 128 and made.temperature.log is not None and made.temperature.start == 8.0
+    plain = RandomSimilarity()
+    assert plain.seed == 0 and plain.temperature.log is None and plain.temperature.start == 8.0
+
+
+def test_controls_are_called_so() -> None:
+    told = zoo.parse("cat-i-random").about, zoo.parse("cat-i-mf").about
+    assert "(a control)" in told[0] and "(a control)" not in told[1]
+
+
+@pytest.mark.parametrize("size", [None, 1, 3])
+def test_the_last_results_are_found_again(size: int | None) -> None:
+    made: list[int] = []
+    recent: Recent[int] = Recent() if size is None else Recent(size)
+    tensors = [torch.ones(2) for _ in range(4)]
+
+    def get(k: int, rest: str = "") -> int:
+        def make() -> int:
+            made.append(k)
+            return len(made)
+
+        return recent.get((tensors[k], None), rest, make)
+
+    most = 2 if size is None else size
+    assert recent.last is None
+    for k in range(most):
+        get(k)
+    for k in range(most):
+        assert get(k) == k + 1
+    assert len(made) == most and recent.last == most
+    get(0)  # now the last one used, so that the next drops another
+    get(3)
+    assert len(made) == most + 1 and get(3) == most + 1
+    before = len(made)
+    tensors[3].add_(1.0)
+    assert get(3) == before + 1  # changed in place
+    assert get(3, "other") == before + 2
+    copied = copy.deepcopy(recent)
+    assert copied.size == most and copied.last is None
+
+
+def test_random_propagation_by_dense_matrices() -> None:
+    """The mean over 0 to K steps of P, with P_ij = exp(C_ij) / sqrt(d_i d_j)."""
+    torch.manual_seed(0)
+    edges, nodes = KITE
+    adj, x = adjacency(edges, nodes), random_features(nodes, 3).float()
+    score = torch.linspace(-1, 2, adj.num_entries)
+    full = torch.zeros(nodes, nodes)
+    full[adj.row, adj.col] = score.exp()
+    full = (full + full.t()) / 2
+    sym = full[adj.row, adj.col].log()
+    degree = full.sum(1)
+    p = full / torch.outer(degree, degree).sqrt()
+    weights = propagation_weights(adj, sym)
+    torch.testing.assert_close(weights.squeeze(1), p[adj.row, adj.col])
+    torch.testing.assert_close(propagation_weights(adj, torch.stack([sym + 1, sym - 1], 1)), weights)
+    assert float(propagation_weights(adj, 100 * score).max()) <= 1.0
+    start = random_features(nodes, 4).float()
+    now = start
+    for _ in range(3):
+        now = 0.9 * p @ now + 0.1 * start
+    torch.testing.assert_close(propagate(adj, weights, start, 3, 0.1), now)
+    model = RandomPropagation(3, 6, 2, steps=3, gate=True).eval()
+    assert model.gate is not None
+    model.gate.data.copy_(torch.tensor([0.5, 1.0, 2.0]))
+    model.first_bias.data.uniform_(-1, 1)
+    plain = propagation_weights(adj, None)
+    q = torch.zeros(nodes, nodes)
+    q[adj.row, adj.col] = plain.squeeze(1)
+    hidden = (x * model.gate) @ model.first.weight.t()
+    mean = sum(torch.linalg.matrix_power(q, k) @ hidden for k in range(4)) / 4
+    expected = (mean + model.first_bias).relu()
+    torch.testing.assert_close(model.embed(x, adj), expected)
+    logits, penalty = model.predict_often(x, adj, passes=3)
+    torch.testing.assert_close(logits, model.second(expected).expand(3, -1, -1))
+    assert float(penalty.detach()) == 0.0
+    other = adjacency(*KITE)
+    passes, _ = model.predict_often(x, adj, passes=2, perturb=lambda x, graph: (2 * x, other))
+    torch.testing.assert_close(passes[1], model(2 * x, adj))
+    found = model.attention(x, adj)[0]
+    torch.testing.assert_close(found.structural, adj.to_user_order(plain).squeeze(1))
+
+
+def test_masked_nodes_are_made_up_for() -> None:
+    torch.manual_seed(0)
+    model = RandomPropagation(3, 6, 2, dropout=0.0, drop_node=0.25).train()
+    x = torch.ones(20_000, 3)
+    made, plain = model._project(x), x @ model.first.weight.t()
+    share = (made == 0).all(1).float().mean().item()
+    assert share == pytest.approx(0.25, abs=0.02)
+    kept = ~(made == 0).all(1)
+    torch.testing.assert_close(made[kept], plain[kept] / 0.75)
+    model.drop_node = 0.0
+    torch.testing.assert_close(model._project(x), plain)

@@ -431,3 +431,25 @@ def test_a_new_split_for_each_seed_where_asked_for() -> None:
     same = [learner.split_of(GRAPH, {**options, "resplit": False}, seed).train for seed in (1, 2)]
     assert torch.equal(*same)
     assert learner.split_of(GRAPH, {"train": 0.4, "val": 0.3}, 0).name == one.name
+
+
+@pytest.mark.parametrize(("ahead", "alone"), [(17, False), (18, True), (20, True)])
+def test_one_member_alone_where_it_is_ahead_in_nine_of_ten_samples(
+    ahead: int, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Merits are asked for each member, then twice for each sample: of the best, and of all joined."""
+    pairs = [value for k in range(weighing.SAMPLES) for value in (1.0, 0.0 if k < ahead else 2.0)]
+    merits = iter([0.1, 0.9, *pairs])
+    monkeypatch.setattr(weighing, "merit", lambda *_: next(merits))
+    monkeypatch.setattr(weighing, "_greedy", lambda *_: np.array([6.0, 6.0]))
+    found = weighing.weigh([sure(Y, np.full(90, 0.8))] * 2, Y)
+    assert found.tolist() == ([0.0, 1.0] if alone else [0.5, 0.5])
+
+
+def test_a_result_that_is_no_number_is_not_written() -> None:
+    made = portfolio.Portfolio("accuracy", 1, 1, (), (), {"accuracy": float("nan")})
+    run: Any = SimpleNamespace(sidecar=SimpleNamespace(), write=lambda *_: None)
+    fitted = Fitted(small_model(), TrainConfig(), [{"epoch": 1}], 1, "epochs")
+    spec = learner.spec_of(make_setting("gat"), GRAPH)
+    with pytest.raises((ValueError, TypeError)):
+        learner.keep_training(run, learner.Trained(fitted, GRAPH, SPLIT, 1.0, None, made, spec))
