@@ -76,7 +76,7 @@ WARM = [
 # Tests that start processes of their own, where the map cannot look: they come last.
 RANKS = ["tests/training/test_ranks.py"]
 FORKED = {"training/ranks.py": RANKS, "training/batch_steps.py": RANKS, "training/loop.py": RANKS}
-BUDGET = 30.0  # seconds that the tests of one mutant may take by the map; the slowest are left out
+BUDGET = 15.0  # seconds that the tests of one mutant may take by the map; the slowest are left out
 QUICK = 10.0  # the same where survivors are tried again
 # Libraries that are imported already cannot be rewritten, and need not be.
 PYTEST = [
@@ -285,13 +285,16 @@ def drawn(number: int, seed: int) -> list[Mutant]:
 def try_mutants(sample: list[Mutant], seed: int, again: bool) -> None:
     """Append one row for every mutant that has none yet; `again`: also for survivors that have no reason."""
     reach, reasons = json.loads(REACH.read_text()), read_reasons()
-    done = {row["key"]: row for row in read_rows() if row["outcome"] != UNDECIDED}
+    rows = {row["key"]: row for row in read_rows()}
+    done = {key: row for key, row in rows.items() if row["outcome"] != UNDECIDED}
     todo = [(mutant, seed) for mutant in sample if mutant.key not in done]
     if again:
         left = {key: row for key, row in done.items() if alive(row) and key not in reasons}
         todo += [(mutant, left[key]["seed"]) for key, mutant in all_mutants().items() if key in left]
     with tempfile.TemporaryDirectory() as folder:
-        missed = _try_in_process(todo, reach, Path(folder) / "missed.json")
+        fresh = [one for one in todo if one[0].key not in rows or again]
+        missed = [one for one in todo if one not in fresh]  # of a sample that was stopped
+        missed += _try_in_process(fresh, reach, Path(folder) / "missed.json") if fresh else []
         if not missed:
             return
         workshop = Workshop(Path(folder))

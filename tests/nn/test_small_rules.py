@@ -10,22 +10,24 @@ import torch
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor, nn
 
-from conjoint import CATConv
+from conjoint import CAT, CATConv
 from conjoint.errors import InputError
 from conjoint.graph import overlap
 from conjoint.graph.adjacency import adjacency
+from conjoint.graph.field import receptive_field
 from conjoint.graph.proximity import spectral_vectors
 from conjoint.nn import checks, zoo
-from conjoint.nn.baselines import low_rank_graph
+from conjoint.nn.baselines import GaussianConvolution, low_rank_graph
 from conjoint.nn.interventions.computed import (
     AdamicAdarSimilarity,
     JaccardSimilarity,
     RandomSimilarity,
+    _equal,
     edge_cosine,
 )
 from conjoint.nn.layers import BatchNorm, LayerNorm
 from conjoint.nn.model import Recent
-from conjoint.nn.new_nodes import extended_spectrum
+from conjoint.nn.new_nodes import _mean, extended_spectrum
 from conjoint.nn.random_propagation import RandomPropagation, propagate, propagation_weights
 from conjoint.nn.residual import Aggregators, Block
 from conjoint.nn.simple import neighbour_mean, one_hot
@@ -370,3 +372,73 @@ def test_masked_nodes_are_made_up_for() -> None:
     torch.testing.assert_close(made[kept], plain[kept] / 0.75)
     model.drop_node = 0.0
     torch.testing.assert_close(model._project(x), plain)
+
+
+def test_gaussian_kernels_are_spread_over_the_coordinates() -> None:
+    made = GaussianConvolution(3, 2, 4)
+    assert made.mu.tolist() == [[c, c] for c in (-0.75, -0.25, 0.25, 0.75)] and bool((made.sigma == 1).all())
+    adj, x = adjacency(*KITE), random_features(5, 3).float()
+    where = random_features(adj.num_entries, 2).float()
+    expected = made.bias.expand(5, 2).clone()
+    for node in range(5):
+        here = (adj.row == node).nonzero().squeeze(1)
+        far = (where[here].unsqueeze(1) - made.mu).square().sum(-1)
+        for k, share in enumerate((-0.5 * far).softmax(0).t()):
+            expected[node] += (share @ x[adj.col[here]]) @ made.g[:, 2 * k : 2 * k + 2]
+    torch.testing.assert_close(made(x, adj, where), expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_means_over_known_neighbours_by_a_loop(weighted: bool) -> None:
+    """Node 3 is new and hears 2, node 4 is new and hears nobody but itself and 3."""
+    edges = torch.tensor([[0, 1, 2, 0, 3], [1, 2, 3, 3, 4]])
+    adj, held = adjacency(edges, 5), random_features(3, 2).float()
+    adj = adj.with_weights(torch.tensor([1.0, 2.0, 3.0, 5.0, 7.0])) if weighted else adj
+    share = 3.0 / 8.0 if weighted else 0.5
+    expected = torch.stack([share * held[2] + (1 - share) * held[0], torch.zeros(2)])
+    torch.testing.assert_close(_mean(held, adj), expected)
+
+
+def test_values_are_compared_with_their_kind() -> None:
+    a, b = torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 0.0]])
+    assert _equal(a, a) is True and _equal(a, b) is True and _equal(a, b + 1) is False
+    assert _equal(a, torch.ones(1, 3)) is False and _equal(a, a.to_sparse_csr()) is False
+    assert _equal(a.to_sparse_csr(), b.to_sparse_csr()) and not _equal(
+        a.to_sparse_csr(), (2 * b).to_sparse_csr()
+    )
+    assert _equal(torch.ones(2, 2).to_sparse_csr(), torch.eye(2).to_sparse_csr()) is False
+
+
+def test_a_perturbed_graph_is_scored_as_the_one_it_comes_from() -> None:
+    torch.manual_seed(0)
+    model = zoo.build("cat-i-mf", features=3, classes=2, num_nodes=5, hidden=4, heads=2, dropout=0.0).eval()
+    adj, other, x = adjacency(*KITE), adjacency(*KITE), random_features(5, 3).float()
+    plain = model(x, adj)
+    for perturb in (None, lambda x, graph: (x, graph), lambda x, graph: (x, other)):
+        logits, penalty = model.predict_often(x, adj, adj, 2, perturb)
+        torch.testing.assert_close(logits, plain.expand(2, -1, -1))
+        torch.testing.assert_close(penalty, model.penalty(adj))
+
+
+def test_what_a_network_refuses() -> None:
+    sizes: dict[str, Any] = {"features": 3, "classes": 2, "num_nodes": 5}
+    for wrong in ({"bias": "some"}, {"norm": "odd"}, {"dropout": 1.0}, {"num_layers": 0}, {"heads": 0}):
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            zoo.build("gat", **sizes, **wrong)
+    with pytest.raises(InputError, match="intervention= is given too"):
+        CAT(3, 4, 2, intervention="fs", interventions=["smooth"])  # type: ignore[list-item]
+    x, field = torch.ones(5, 3), receptive_field(adjacency(*KITE), torch.tensor([0]), 3)
+    with pytest.raises(InputError, match="a field of 3 hops for 2 layers"):
+        zoo.build("gat", **sizes)(x, field)
+    with pytest.raises(InputError, match="only the whole graph will do"):
+        zoo.build("gat", **sizes, propagate=2)(x, receptive_field(adjacency(*KITE), torch.tensor([0]), 2))
+
+
+def test_logits_that_take_steps_along_the_edges() -> None:
+    torch.manual_seed(0)
+    adj, x = adjacency(*KITE), random_features(5, 3).float()
+    sizes: dict[str, Any] = {"features": 3, "classes": 2, "num_nodes": 5, "hidden": 4, "heads": 2}
+    plain, moved = (zoo.build("gat", **sizes, seed=1, propagate=steps).eval() for steps in (0, 3))
+    made: Any = moved
+    expected = propagate(adj, propagation_weights(adj, None), plain(x, adj), 3, made.teleport)
+    torch.testing.assert_close(moved(x, adj), expected)

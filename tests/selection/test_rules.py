@@ -453,3 +453,22 @@ def test_a_result_that_is_no_number_is_not_written() -> None:
     spec = learner.spec_of(make_setting("gat"), GRAPH)
     with pytest.raises((ValueError, TypeError)):
         learner.keep_training(run, learner.Trained(fitted, GRAPH, SPLIT, 1.0, None, made, spec))
+
+
+def test_the_space_that_is_searched() -> None:
+    space: Any = tune.distributions()
+    ranges = {name: (one.low, one.high) for name, one in space.items() if hasattr(one, "low")}
+    assert ranges == {
+        "dropout": (0.2, 0.8), "lr": (0.002, 0.1), "weight_decay": (1e-5, 5e-3), "weight": (0.3, 5.0),
+        "temperature": (0.3, 0.7),
+    }  # fmt: skip
+    assert {name: one.choices for name, one in space.items() if hasattr(one, "choices")} == {
+        "model": tune.MODELS, "hidden": (8, 16, 32), "consistent": (True, False), "passes": (2, 4),
+        "ramp": (0, 50),
+    }  # fmt: skip
+    assert {name for name, one in space.items() if getattr(one, "log", False)} == {
+        "lr",
+        "weight_decay",
+        "weight",
+    }
+    assert space["dropout"].step == 0.1 and tune.distributions(["gat"])["model"].choices == ("gat",)  # type: ignore[attr-defined]

@@ -17,7 +17,15 @@ from conjoint.graph.graph import as_graph
 from conjoint.training import Consistency, TrainConfig, fit, runs, start_run
 from conjoint.training.checkpoint import _read_note
 from conjoint.training.optimizer import make_optimizer
-from conjoint.training.steps import Batch, WholeSteps, check_labels, part_of, share_right, with_unlabelled
+from conjoint.training.steps import (
+    Batch,
+    WholeSteps,
+    _form_of,
+    check_labels,
+    part_of,
+    share_right,
+    with_unlabelled,
+)
 from small_training import SPEC, MeanModel, WholeModel, small_data, small_model, small_split
 
 GRAPH, SPLIT = as_graph(small_data()), small_split()
@@ -216,3 +224,41 @@ def test_evaluations_are_of_some_epochs_and_the_last() -> None:
     made = fit(MeanModel(12, 5, 3, 60), GRAPH, SPLIT, replace(CONFIG, epochs=5, evaluate_every=2))
     assert ["val_loss" in row for row in made.history] == [False, True, False, True, True]
     assert made.best_epoch in (2, 4, 5) and made.metrics is made.history[made.best_epoch - 1]
+
+
+def test_a_form_of_the_graph_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    prepare = MeanModel.prepare
+
+    def counted(self: MeanModel, *args: Any) -> Any:
+        made.append(1)
+        return prepare(self, *args)
+
+    monkeypatch.setattr(MeanModel, "prepare", counted)
+    graph = as_graph(small_data())
+    for form, count in ((None, 2), ("a form", 3)):
+        monkeypatch.setattr(MeanModel, "form", form, raising=False)
+        for _ in range(2):
+            _form_of(graph, small_model(), torch.device("cpu"))
+        assert len(made) == count
+
+
+def test_weights_of_labels_count_in_both_losses() -> None:
+    model, weight = small_model(dropout=0.0), torch.ones(60)
+    weight[SPLIT.train[0]], weight[SPLIT.val[0]] = 5.0, 3.0
+    graph = replace(GRAPH, label_weight=weight)
+    steps = WholeSteps(model, graph, SPLIT, replace(CONFIG, field="whole", lr=1e-12), None)
+    row = steps.train_epoch(1)
+    losses = nn.functional.cross_entropy(
+        small_model(dropout=0.0).train()(GRAPH.x, GRAPH.adjacency), GRAPH.y, reduction="none"
+    ).detach()
+    train = weight[SPLIT.train]
+    assert row["prediction_loss"] == pytest.approx(
+        float((train * losses[SPLIT.train]).sum() / train.sum()), rel=1e-4
+    )
+    model.eval()
+    with torch.no_grad():
+        losses = nn.functional.cross_entropy(model(GRAPH.x, GRAPH.adjacency), GRAPH.y, reduction="none")
+    val = weight[SPLIT.val]
+    expected = float((val * losses[SPLIT.val]).sum() / val.sum())
+    assert steps.evaluate()["val_loss"] == pytest.approx(expected, rel=1e-4)
