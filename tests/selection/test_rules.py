@@ -472,3 +472,29 @@ def test_the_space_that_is_searched() -> None:
         "weight",
     }
     assert space["dropout"].step == 0.1 and tune.distributions(["gat"])["model"].choices == ("gat",)  # type: ignore[attr-defined]
+
+
+def test_a_graph_is_trained_with_each_seed_on_its_split(capsys: pytest.CaptureFixture[str]) -> None:
+    options: dict[str, Any] = {"name": "fraction", "train": 0.4, "val": 0.3, "resplit": True}
+    rows: list[Any] = []
+    parts: dict[str, Any] = {"settings": {"hidden": 3}, "train": {"epochs": 2}, "progress": rows.append}
+    made = learner.train_graph(GRAPH, split=options, seed=4, seeds=2, model="gcn", verbose=2, **parts)
+    splits = [learner.split_of(GRAPH, options, seed) for seed in (4, 5)]
+    assert [one.fitted.config.seed for one in made.trained] == [4, 5] and len(rows) == 4
+    assert all(
+        torch.equal(one.split.train, split.train) for one, split in zip(made.trained, splits, strict=True)
+    )
+    losses = [one.fitted.metrics["val_loss"] for one in made.trained]
+    assert made.best is made.trained[int(np.argmin(losses))] and made.choice is None
+    assert made.embedding.shape == (60, 3) and capsys.readouterr().out.count("epoch ") == 4
+    one = made.trained[0]
+    assert one.probabilities.shape == (60, 3) and np.allclose(one.probabilities.sum(1), 1.0, atol=1e-5)
+    [(nodes, shares)] = list(one.pieces())
+    assert nodes.tolist() == list(range(60)) and shares is one.probabilities
+    row = one.row()
+    assert row["parameters"] == 12 * 3 + 3 + 3 * 3 + 3 and row["seconds"] == round(one.seconds, 3)
+    assert set(row["classes"]) == {"test"} == set(row["majority"]) and "batch" not in row
+    columns = one.columns(nodes, shares)
+    assert len(columns["predicted"]) == 60 and set(columns["predicted"]) <= {"a", "b", "c"}
+    quiet = learner.train_graph(GRAPH, split=SPLIT, model="gcn", train={"epochs": 1})
+    assert quiet.trained[0].split is SPLIT and capsys.readouterr().out == ""
