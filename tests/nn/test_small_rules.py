@@ -23,6 +23,7 @@ from conjoint.nn.interventions.computed import (
     JaccardSimilarity,
     RandomSimilarity,
     _equal,
+    _Seen,
     edge_cosine,
 )
 from conjoint.nn.layers import BatchNorm, LayerNorm
@@ -442,3 +443,13 @@ def test_logits_that_take_steps_along_the_edges() -> None:
     made: Any = moved
     expected = propagate(adj, propagation_weights(adj, None), plain(x, adj), 3, made.teleport)
     torch.testing.assert_close(moved(x, adj), expected)
+
+
+def test_what_was_seen_is_known_again() -> None:
+    adj, x = adjacency(*KITE), random_features(5, 3)
+    bare, seen = _Seen(adj, None, 0), _Seen(adj, x, x._version)
+    assert bare.has_features(None) and not bare.has_features(x) and not seen.has_features(None)
+    assert seen.has_features(x.clone()) and not seen.has_features(x + 1.0)
+    assert seen.has_edges(adjacency(*KITE)) and not seen.has_edges(adjacency(*random_graph(5, 3)))
+    x.add_(1.0)
+    assert not seen.has_features(x)

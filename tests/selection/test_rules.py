@@ -1,7 +1,7 @@
 """Rules of choosing, tuning, weighing and settling, each at its boundary and with trainings made up."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -446,13 +446,26 @@ def test_one_member_alone_where_it_is_ahead_in_nine_of_ten_samples(
     assert found.tolist() == ([0.0, 1.0] if alone else [0.5, 0.5])
 
 
+@dataclass(frozen=True)
+class Side:
+    model: Any = None
+
+
 def test_a_result_that_is_no_number_is_not_written() -> None:
-    made = portfolio.Portfolio("accuracy", 1, 1, (), (), {"accuracy": float("nan")})
-    run: Any = SimpleNamespace(sidecar=SimpleNamespace(), write=lambda *_: None)
-    fitted = Fitted(small_model(), TrainConfig(), [{"epoch": 1}], 1, "epochs")
+    written: list[Any] = []
+    run: Any = SimpleNamespace(sidecar=Side(), write=noting(written), keep=noting(written))
+    fitted = Fitted(small_model(), TrainConfig(), [{"epoch": 1, "val_loss": 1.0}], 1, "epochs")
     spec = learner.spec_of(make_setting("gat"), GRAPH)
-    with pytest.raises((ValueError, TypeError)):
-        learner.keep_training(run, learner.Trained(fitted, GRAPH, SPLIT, 1.0, None, made, spec))
+    made = portfolio.Portfolio("accuracy", 1, 1, (), (), {"accuracy": 0.5}, judged=(np.arange(2), np.eye(2)))
+    learner.keep_training(run, learner.Trained(fitted, GRAPH, SPLIT, 1.0, None, made, spec))
+    names = [args[0] for args, _ in written]
+    assert names[:2] == [learner.PORTFOLIO, portfolio.JUDGED] and len(written) == 3
+    assert json.loads(written[0][0][1]) == json.loads(json.dumps(made.to_dict()))
+    assert run.sidecar.model is spec and written[0][0][1].endswith(b"}\n")
+    broken = replace(made, estimate={"accuracy": float("nan")})
+    with pytest.raises(ValueError, match="JSON"):
+        learner.keep_training(run, learner.Trained(fitted, GRAPH, SPLIT, 1.0, None, broken, spec))
+    assert len(written) == 3
 
 
 def test_the_space_that_is_searched() -> None:
