@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from conjoint.experiments.stats import holm, paired, results_of
+from conjoint.experiments.stats import Paired, holm, paired, results_of
 from fake_runs import made_up, specs
 
 GAT = [0.80, 0.81, 0.79, 0.82, 0.80]
@@ -107,3 +107,28 @@ def test_an_earlier_reading_of_the_release_rule_is_left_out() -> None:
     found = results_of(rows, "test_accuracy")["gat", "cora"]
     assert found.release is not None and (found.release.mean, found.release.count) == (0.9, 1)
     assert found.gap is not None and found.gap.mean == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("adjusted", "difference", "verdict"),
+    [(0.05, 0.1, "same"), (0.0499, 0.1, "better"), (0.0499, -0.1, "worse"), (float("nan"), 0.1, "same")],
+)
+def test_a_verdict_needs_a_corrected_p_below_the_level(
+    adjusted: float, difference: float, verdict: str
+) -> None:
+    assert Paired(difference, 0.1, 5, 0.01, 0.01, adjusted).verdict == verdict
+
+
+def test_a_comparison_has_all_of_its_numbers() -> None:
+    found = paired(rows("cat-i-mf", CAT), rows("gat", GAT), "test_accuracy")
+    differences = np.array(CAT) - np.array(GAT)
+    ranks = stats.wilcoxon(differences, zero_method="zsplit", method="asymptotic").pvalue
+    low, high = stats.t.interval(0.95, 4, differences.mean(), stats.sem(differences))
+    assert found is not None and found.adjusted == found.p
+    assert (found.wilcoxon, found.ci95) == pytest.approx((ranks, (high - low) / 2))
+    two = paired(rows("cat-i-mf", [0.5, 0.6]), rows("gat", [0.4, 0.7]), "test_accuracy")
+    assert two is not None and two.pairs == 2 and two.difference == pytest.approx(0.0)
+    down = paired(rows("cat-i-mf", [0.4] * 6), rows("gat", [0.5] * 6), "test_accuracy")
+    assert down is not None and down.difference == pytest.approx(-0.1)
+    assert (down.ci95, down.pairs, down.p, down.wilcoxon, down.adjusted) == (0.0, 6, *[0.5**5] * 3)
+    assert results_of([], "test_accuracy") == {}

@@ -1,5 +1,6 @@
 """Small functions of the networks against plain loops and at their boundaries."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +10,26 @@ import torch
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor, nn
 
-from conjoint import CATConv
+from conjoint import CAT, CATConv
 from conjoint.errors import InputError
 from conjoint.graph import overlap
 from conjoint.graph.adjacency import adjacency
+from conjoint.graph.field import receptive_field
 from conjoint.graph.proximity import spectral_vectors
 from conjoint.nn import checks, zoo
-from conjoint.nn.baselines import low_rank_graph
+from conjoint.nn.baselines import GaussianConvolution, low_rank_graph
 from conjoint.nn.interventions.computed import (
     AdamicAdarSimilarity,
     JaccardSimilarity,
     RandomSimilarity,
+    _equal,
+    _Seen,
     edge_cosine,
 )
 from conjoint.nn.layers import BatchNorm, LayerNorm
-from conjoint.nn.new_nodes import extended_spectrum
+from conjoint.nn.model import Recent
+from conjoint.nn.new_nodes import _mean, extended_spectrum
+from conjoint.nn.random_propagation import RandomPropagation, propagate, propagation_weights
 from conjoint.nn.residual import Aggregators, Block
 from conjoint.nn.simple import neighbour_mean, one_hot
 from graphs import KITE, random_features, random_graph
@@ -268,3 +274,182 @@ def test_one_number_per_edge_may_be_a_row() -> None:
         layer(x, edges)
     with pytest.raises(InputError, match="without edge_dim"):
         CATConv(3, 2)(x, edges, edge_attr=weight)
+
+
+def test_defaults_of_similarities() -> None:
+    for kind in (JaccardSimilarity, AdamicAdarSimilarity):
+        made = kind()
+        assert made.cap == 128 and made.temperature.log is not None and made.temperature.start == 8.0
+    plain = RandomSimilarity()
+    assert plain.seed == 0 and plain.temperature.log is None and plain.temperature.start == 8.0
+
+
+def test_controls_are_called_so() -> None:
+    told = zoo.parse("cat-i-random").about, zoo.parse("cat-i-mf").about
+    assert "(a control)" in told[0] and "(a control)" not in told[1]
+
+
+@pytest.mark.parametrize("size", [None, 1, 3])
+def test_the_last_results_are_found_again(size: int | None) -> None:
+    made: list[int] = []
+    recent: Recent[int] = Recent() if size is None else Recent(size)
+    tensors = [torch.ones(2) for _ in range(4)]
+
+    def get(k: int, rest: str = "") -> int:
+        def make() -> int:
+            made.append(k)
+            return len(made)
+
+        return recent.get((tensors[k], None), rest, make)
+
+    most = 2 if size is None else size
+    assert recent.last is None
+    for k in range(most):
+        get(k)
+    for k in range(most):
+        assert get(k) == k + 1
+    assert len(made) == most and recent.last == most
+    get(0)  # now the last one used, so that the next drops another
+    get(3)
+    assert len(made) == most + 1 and get(3) == most + 1
+    before = len(made)
+    tensors[3].add_(1.0)
+    assert get(3) == before + 1  # changed in place
+    assert get(3, "other") == before + 2
+    copied = copy.deepcopy(recent)
+    assert copied.size == most and copied.last is None
+
+
+def test_random_propagation_by_dense_matrices() -> None:
+    """The mean over 0 to K steps of P, with P_ij = exp(C_ij) / sqrt(d_i d_j)."""
+    torch.manual_seed(0)
+    edges, nodes = KITE
+    adj, x = adjacency(edges, nodes), random_features(nodes, 3).float()
+    score = torch.linspace(-1, 2, adj.num_entries)
+    full = torch.zeros(nodes, nodes)
+    full[adj.row, adj.col] = score.exp()
+    full = (full + full.t()) / 2
+    sym = full[adj.row, adj.col].log()
+    degree = full.sum(1)
+    p = full / torch.outer(degree, degree).sqrt()
+    weights = propagation_weights(adj, sym)
+    torch.testing.assert_close(weights.squeeze(1), p[adj.row, adj.col])
+    torch.testing.assert_close(propagation_weights(adj, torch.stack([sym + 1, sym - 1], 1)), weights)
+    assert float(propagation_weights(adj, 100 * score).max()) <= 1.0
+    start = random_features(nodes, 4).float()
+    now = start
+    for _ in range(3):
+        now = 0.9 * p @ now + 0.1 * start
+    torch.testing.assert_close(propagate(adj, weights, start, 3, 0.1), now)
+    model = RandomPropagation(3, 6, 2, steps=3, gate=True).eval()
+    assert model.gate is not None
+    model.gate.data.copy_(torch.tensor([0.5, 1.0, 2.0]))
+    model.first_bias.data.uniform_(-1, 1)
+    plain = propagation_weights(adj, None)
+    q = torch.zeros(nodes, nodes)
+    q[adj.row, adj.col] = plain.squeeze(1)
+    hidden = (x * model.gate) @ model.first.weight.t()
+    mean = sum(torch.linalg.matrix_power(q, k) @ hidden for k in range(4)) / 4
+    expected = (mean + model.first_bias).relu()
+    torch.testing.assert_close(model.embed(x, adj), expected)
+    logits, penalty = model.predict_often(x, adj, passes=3)
+    torch.testing.assert_close(logits, model.second(expected).expand(3, -1, -1))
+    assert float(penalty.detach()) == 0.0
+    other = adjacency(*KITE)
+    passes, _ = model.predict_often(x, adj, passes=2, perturb=lambda x, graph: (2 * x, other))
+    torch.testing.assert_close(passes[1], model(2 * x, adj))
+    found = model.attention(x, adj)[0]
+    torch.testing.assert_close(found.structural, adj.to_user_order(plain).squeeze(1))
+
+
+def test_masked_nodes_are_made_up_for() -> None:
+    torch.manual_seed(0)
+    model = RandomPropagation(3, 6, 2, dropout=0.0, drop_node=0.25).train()
+    x = torch.ones(20_000, 3)
+    made, plain = model._project(x), x @ model.first.weight.t()
+    share = (made == 0).all(1).float().mean().item()
+    assert share == pytest.approx(0.25, abs=0.02)
+    kept = ~(made == 0).all(1)
+    torch.testing.assert_close(made[kept], plain[kept] / 0.75)
+    model.drop_node = 0.0
+    torch.testing.assert_close(model._project(x), plain)
+
+
+def test_gaussian_kernels_are_spread_over_the_coordinates() -> None:
+    made = GaussianConvolution(3, 2, 4)
+    assert made.mu.tolist() == [[c, c] for c in (-0.75, -0.25, 0.25, 0.75)] and bool((made.sigma == 1).all())
+    adj, x = adjacency(*KITE), random_features(5, 3).float()
+    where = random_features(adj.num_entries, 2).float()
+    expected = made.bias.expand(5, 2).clone()
+    for node in range(5):
+        here = (adj.row == node).nonzero().squeeze(1)
+        far = (where[here].unsqueeze(1) - made.mu).square().sum(-1)
+        for k, share in enumerate((-0.5 * far).softmax(0).t()):
+            expected[node] += (share @ x[adj.col[here]]) @ made.g[:, 2 * k : 2 * k + 2]
+    torch.testing.assert_close(made(x, adj, where), expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_means_over_known_neighbours_by_a_loop(weighted: bool) -> None:
+    """Node 3 is new and hears 2, node 4 is new and hears nobody but itself and 3."""
+    edges = torch.tensor([[0, 1, 2, 0, 3], [1, 2, 3, 3, 4]])
+    adj, held = adjacency(edges, 5), random_features(3, 2).float()
+    adj = adj.with_weights(torch.tensor([1.0, 2.0, 3.0, 5.0, 7.0])) if weighted else adj
+    share = 3.0 / 8.0 if weighted else 0.5
+    expected = torch.stack([share * held[2] + (1 - share) * held[0], torch.zeros(2)])
+    torch.testing.assert_close(_mean(held, adj), expected)
+
+
+def test_values_are_compared_with_their_kind() -> None:
+    a, b = torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 0.0]])
+    assert _equal(a, a) is True and _equal(a, b) is True and _equal(a, b + 1) is False
+    assert _equal(a, torch.ones(1, 3)) is False and _equal(a, a.to_sparse_csr()) is False
+    assert _equal(a.to_sparse_csr(), b.to_sparse_csr()) and not _equal(
+        a.to_sparse_csr(), (2 * b).to_sparse_csr()
+    )
+    assert _equal(torch.ones(2, 2).to_sparse_csr(), torch.eye(2).to_sparse_csr()) is False
+
+
+def test_a_perturbed_graph_is_scored_as_the_one_it_comes_from() -> None:
+    torch.manual_seed(0)
+    model = zoo.build("cat-i-mf", features=3, classes=2, num_nodes=5, hidden=4, heads=2, dropout=0.0).eval()
+    adj, other, x = adjacency(*KITE), adjacency(*KITE), random_features(5, 3).float()
+    plain = model(x, adj)
+    for perturb in (None, lambda x, graph: (x, graph), lambda x, graph: (x, other)):
+        logits, penalty = model.predict_often(x, adj, adj, 2, perturb)
+        torch.testing.assert_close(logits, plain.expand(2, -1, -1))
+        torch.testing.assert_close(penalty, model.penalty(adj))
+
+
+def test_what_a_network_refuses() -> None:
+    sizes: dict[str, Any] = {"features": 3, "classes": 2, "num_nodes": 5}
+    for wrong in ({"bias": "some"}, {"norm": "odd"}, {"dropout": 1.0}, {"num_layers": 0}, {"heads": 0}):
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            zoo.build("gat", **sizes, **wrong)
+    with pytest.raises(InputError, match="intervention= is given too"):
+        CAT(3, 4, 2, intervention="fs", interventions=["smooth"])  # type: ignore[list-item]
+    x, field = torch.ones(5, 3), receptive_field(adjacency(*KITE), torch.tensor([0]), 3)
+    with pytest.raises(InputError, match="a field of 3 hops for 2 layers"):
+        zoo.build("gat", **sizes)(x, field)
+    with pytest.raises(InputError, match="only the whole graph will do"):
+        zoo.build("gat", **sizes, propagate=2)(x, receptive_field(adjacency(*KITE), torch.tensor([0]), 2))
+
+
+def test_logits_that_take_steps_along_the_edges() -> None:
+    torch.manual_seed(0)
+    adj, x = adjacency(*KITE), random_features(5, 3).float()
+    sizes: dict[str, Any] = {"features": 3, "classes": 2, "num_nodes": 5, "hidden": 4, "heads": 2}
+    plain, moved = (zoo.build("gat", **sizes, seed=1, propagate=steps).eval() for steps in (0, 3))
+    made: Any = moved
+    expected = propagate(adj, propagation_weights(adj, None), plain(x, adj), 3, made.teleport)
+    torch.testing.assert_close(moved(x, adj), expected)
+
+
+def test_what_was_seen_is_known_again() -> None:
+    adj, x = adjacency(*KITE), random_features(5, 3)
+    bare, seen = _Seen(adj, None, 0), _Seen(adj, x, x._version)
+    assert bare.has_features(None) and not bare.has_features(x) and not seen.has_features(None)
+    assert seen.has_features(x.clone()) and not seen.has_features(x + 1.0)
+    assert seen.has_edges(adjacency(*KITE)) and not seen.has_edges(adjacency(*random_graph(5, 3)))
+    x.add_(1.0)
+    assert not seen.has_features(x)

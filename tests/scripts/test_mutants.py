@@ -8,14 +8,17 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
 SPEC = spec_from_file_location("mutants", ROOT / "scripts" / "mutants.py")
 assert SPEC is not None and SPEC.loader is not None
 mutants = sys.modules["mutants"] = module_from_spec(SPEC)
 SPEC.loader.exec_module(mutants)
+mutations = sys.modules["mutations"]
 
 SOURCE = '''
 """A module."""
 LIMIT: Literal[3] = 3
+RULES = {"half": lambda x: x / 2, "odd": True}
 
 
 def total(values, weights, shift=-1.0):
@@ -46,8 +49,7 @@ import sys, tempfile
 from pathlib import Path
 sys.path.insert(0, "scripts")
 import mutants
-source = (mutants.ROOT / "src/conjoint/training/stopping.py").read_text()
-made = mutants.mutants_of("training/stopping.py", source)
+made = [m for m in mutants.all_mutants().values() if m.module == "training/stopping.py"]
 [lower] = [m for m in made if m.function == "_val_loss" and m.kind == "comparison"]
 tests = ["tests/training/test_stopping.py"]
 with tempfile.TemporaryDirectory() as folder:
@@ -60,28 +62,46 @@ IN_PROCESS = """
 import sys
 sys.path[:0] = ["scripts", "src", "tests", "."]
 import mutants, pytest
-source = (mutants.ROOT / "src/conjoint/training/stopping.py").read_text()
-made = mutants.mutants_of("training/stopping.py", source)
+made = [m for m in mutants.all_mutants().values() if m.module == "training/stopping.py"]
 [lower] = [m for m in made if m.function == "_val_loss" and m.kind == "comparison"]
 outside = next(m for m in made if m.function in (mutants.OUTSIDE, "Seen"))
 def work(bench):
     tests = list(bench.items)
     print("ended", *bench.outcome(lower, tests, 60.0), bench.outcome(outside, tests, 60.0)[0])
-    print("ended", *bench._fork(tests, 60.0))
+    print("ended", *bench.fork(tests, 60.0))
 pytest.main([*mutants.PYTEST, "tests/training/test_stopping.py"], plugins=[mutants.Bench(work)])
 """
 
 
 def test_every_kind_of_change_is_made_and_each_is_another_module() -> None:
-    found = mutants.mutants_of("m.py", SOURCE)
+    found = mutations.mutants_of("m.py", SOURCE)
     assert {one.kind for one in found} == KINDS
-    made = [mutants.mutated(one, SOURCE) for one in found]
+    made = [ast.unparse(mutants.mutated(one, SOURCE)) for one in found]
     assert len(set(made)) == len(made) and ast.unparse(ast.parse(SOURCE)) not in made
     for one, text in zip(found, made, strict=True):
         compile(text, "m.py", "exec")
         assert one.function in ("total", mutants.OUTSIDE)
     assert not any("assert" in one.within or "Literal[4]" in one.after for one in found)
     assert all("strict=True" in text and '"""A function."""' in text for text in made)
+
+
+def test_numbers_of_constants_in_capitals_are_settings() -> None:
+    finder = mutations.Finder("m.py")
+    finder.visit(ast.parse(SOURCE))
+    assert finder.settings == ["m.py: LIMIT: Literal[3]"]
+    in_constants = {one.before for one in finder.found if one.within.startswith("RULES")}
+    assert in_constants == {
+        "x / 2",
+        "2",
+        "True",
+        next(one for one in in_constants if one.startswith("RULES")),
+    }
+
+
+def test_what_no_test_can_see_is_not_made() -> None:
+    source = "def f(a, b):\n    return max(a, b), np.maximum(a, b), f(a, a)\n"
+    source += "def g():\n    raise NotImplementedError\n"
+    assert {one.kind for one in mutations.mutants_of("m.py", source)} == {"return"}
 
 
 def test_a_changed_rule_is_noticed_and_the_original_passes() -> None:

@@ -1,7 +1,7 @@
 """Rules of choosing, tuning, weighing and settling, each at its boundary and with trainings made up."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -431,3 +431,83 @@ def test_a_new_split_for_each_seed_where_asked_for() -> None:
     same = [learner.split_of(GRAPH, {**options, "resplit": False}, seed).train for seed in (1, 2)]
     assert torch.equal(*same)
     assert learner.split_of(GRAPH, {"train": 0.4, "val": 0.3}, 0).name == one.name
+
+
+@pytest.mark.parametrize(("ahead", "alone"), [(17, False), (18, True), (20, True)])
+def test_one_member_alone_where_it_is_ahead_in_nine_of_ten_samples(
+    ahead: int, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Merits are asked for each member, then twice for each sample: of the best, and of all joined."""
+    pairs = [value for k in range(weighing.SAMPLES) for value in (1.0, 0.0 if k < ahead else 2.0)]
+    merits = iter([0.1, 0.9, *pairs])
+    monkeypatch.setattr(weighing, "merit", lambda *_: next(merits))
+    monkeypatch.setattr(weighing, "_greedy", lambda *_: np.array([6.0, 6.0]))
+    found = weighing.weigh([sure(Y, np.full(90, 0.8))] * 2, Y)
+    assert found.tolist() == ([0.0, 1.0] if alone else [0.5, 0.5])
+
+
+@dataclass(frozen=True)
+class Side:
+    model: Any = None
+
+
+def test_a_result_that_is_no_number_is_not_written() -> None:
+    written: list[Any] = []
+    run: Any = SimpleNamespace(sidecar=Side(), write=noting(written), keep=noting(written))
+    fitted = Fitted(small_model(), TrainConfig(), [{"epoch": 1, "val_loss": 1.0}], 1, "epochs")
+    spec = learner.spec_of(make_setting("gat"), GRAPH)
+    made = portfolio.Portfolio("accuracy", 1, 1, (), (), {"accuracy": 0.5}, judged=(np.arange(2), np.eye(2)))
+    learner.keep_training(run, learner.Trained(fitted, GRAPH, SPLIT, 1.0, None, made, spec))
+    names = [args[0] for args, _ in written]
+    assert names[:2] == [learner.PORTFOLIO, portfolio.JUDGED] and len(written) == 3
+    assert json.loads(written[0][0][1]) == json.loads(json.dumps(made.to_dict()))
+    assert run.sidecar.model is spec and written[0][0][1].endswith(b"}\n")
+    broken = replace(made, estimate={"accuracy": float("nan")})
+    with pytest.raises(ValueError, match="JSON"):
+        learner.keep_training(run, learner.Trained(fitted, GRAPH, SPLIT, 1.0, None, broken, spec))
+    assert len(written) == 3
+
+
+def test_the_space_that_is_searched() -> None:
+    space: Any = tune.distributions()
+    ranges = {name: (one.low, one.high) for name, one in space.items() if hasattr(one, "low")}
+    assert ranges == {
+        "dropout": (0.2, 0.8), "lr": (0.002, 0.1), "weight_decay": (1e-5, 5e-3), "weight": (0.3, 5.0),
+        "temperature": (0.3, 0.7),
+    }  # fmt: skip
+    assert {name: one.choices for name, one in space.items() if hasattr(one, "choices")} == {
+        "model": tune.MODELS, "hidden": (8, 16, 32), "consistent": (True, False), "passes": (2, 4),
+        "ramp": (0, 50),
+    }  # fmt: skip
+    assert {name for name, one in space.items() if getattr(one, "log", False)} == {
+        "lr",
+        "weight_decay",
+        "weight",
+    }
+    assert space["dropout"].step == 0.1 and tune.distributions(["gat"])["model"].choices == ("gat",)  # type: ignore[attr-defined]
+
+
+def test_a_graph_is_trained_with_each_seed_on_its_split(capsys: pytest.CaptureFixture[str]) -> None:
+    options: dict[str, Any] = {"name": "fraction", "train": 0.4, "val": 0.3, "resplit": True}
+    rows: list[Any] = []
+    parts: dict[str, Any] = {"settings": {"hidden": 3}, "train": {"epochs": 2}, "progress": rows.append}
+    made = learner.train_graph(GRAPH, split=options, seed=4, seeds=2, model="gcn", verbose=2, **parts)
+    splits = [learner.split_of(GRAPH, options, seed) for seed in (4, 5)]
+    assert [one.fitted.config.seed for one in made.trained] == [4, 5] and len(rows) == 4
+    assert all(
+        torch.equal(one.split.train, split.train) for one, split in zip(made.trained, splits, strict=True)
+    )
+    losses = [one.fitted.metrics["val_loss"] for one in made.trained]
+    assert made.best is made.trained[int(np.argmin(losses))] and made.choice is None
+    assert made.embedding.shape == (60, 3) and capsys.readouterr().out.count("epoch ") == 4
+    one = made.trained[0]
+    assert one.probabilities.shape == (60, 3) and np.allclose(one.probabilities.sum(1), 1.0, atol=1e-5)
+    [(nodes, shares)] = list(one.pieces())
+    assert nodes.tolist() == list(range(60)) and shares is one.probabilities
+    row = one.row()
+    assert row["parameters"] == 12 * 3 + 3 + 3 * 3 + 3 and row["seconds"] == round(one.seconds, 3)
+    assert set(row["classes"]) == {"test"} == set(row["majority"]) and "batch" not in row
+    columns = one.columns(nodes, shares)
+    assert len(columns["predicted"]) == 60 and set(columns["predicted"]) <= {"a", "b", "c"}
+    quiet = learner.train_graph(GRAPH, split=SPLIT, model="gcn", train={"epochs": 1})
+    assert quiet.trained[0].split is SPLIT and capsys.readouterr().out == ""

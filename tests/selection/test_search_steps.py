@@ -334,3 +334,24 @@ def test_labels_too_few_to_judge_by_use_the_sound_members_alike() -> None:
     found = learn_ensemble(GRAPH, few, 0, members=members, budget=Budget(trials=9))[2]
     assert found.judged is None and [row["weight"] for row in found.members] == [0.3333] * 3
     assert "logistic" not in {row["name"] for row in found.members}
+
+
+def test_calibrated_shares_are_a_power_of_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {}
+    for heat in (1.0, 2.0):
+        monkeypatch.setattr(module, "temperature", lambda *_, heat=heat: heat)
+        options: dict[str, Any] = {"members": CLOSED, "budget": Budget(trials=100)}
+        _, spec, portfolio = learn_ensemble(GRAPH, ALL, 0, **options)
+        assert portfolio.judged is not None and spec["temperature"] == heat
+        found[heat] = portfolio.judged[1]
+    expected = np.sqrt(found[1.0])
+    assert np.allclose(found[2.0], expected / expected.sum(axis=1, keepdims=True))
+
+
+def test_an_interrupt_before_anything_was_judged_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
+        raise Interrupted("stopped", 0)
+
+    monkeypatch.setattr(Search, "attempt", stop)
+    with pytest.raises(Interrupted):
+        learn_ensemble(GRAPH, ALL, 0, members=CLOSED, budget=Budget(trials=3))

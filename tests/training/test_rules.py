@@ -391,6 +391,8 @@ def test_metrics_of_every_kind() -> None:
     assert found["log-loss"] == round(float(-np.log([0.7, 0.4, 0.3, 2 / 3]).mean()), 6)
     shares = np.tile([0.25, 0.5, 0.25], (4, 1))
     assert majority_metrics(y, 3) == {name: round(one(y, shares), 6) for name, one in METRICS.items()}
+    pair, shares = np.array([0, 0, 1]), np.tile([2 / 3, 1 / 3], (3, 1))
+    assert majority_metrics(pair, 2) == {name: round(one(pair, shares), 6) for name, one in METRICS.items()}
     two = np.array([[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]])
     assert roc_auc(np.array([0, 1, 0]), two) == 1.0 == average_precision(np.array([0, 1, 0]), two)
     for none in (np.zeros(3, int), np.ones(3, int)):
