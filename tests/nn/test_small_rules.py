@@ -453,3 +453,17 @@ def test_what_was_seen_is_known_again() -> None:
     assert seen.has_edges(adjacency(*KITE)) and not seen.has_edges(adjacency(*random_graph(5, 3)))
     x.add_(1.0)
     assert not seen.has_features(x)
+
+
+def test_random_propagation_has_one_unit_or_more() -> None:
+    RandomPropagation(3, 1, 1, steps=0, dropout=0.0, drop_node=0.0)
+    for wrong in (
+        {"hidden_channels": 0},
+        {"out_channels": 0},
+        {"steps": -1},
+        {"dropout": 1.0},
+        {"drop_node": 1.0},
+    ):
+        given: dict[str, Any] = {"hidden_channels": 1, "out_channels": 1, **wrong}
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            RandomPropagation(3, **given)
