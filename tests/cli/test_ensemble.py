@@ -78,25 +78,30 @@ def test_new_nodes(run: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stop", ["SIGINT", "SIGKILL"])
 @pytest.mark.parametrize("at", ["finish", "append"])
+@pytest.mark.parametrize("threads", [1, 2], ids=["alone", "side-by-side"])
 def test_a_stopped_search_is_gone_on_with_to_the_same_bits(
-    run: Path, tmp_path: Path, stop: str, at: str, ask: Ask
+    run: Path, tmp_path: Path, stop: str, at: str, threads: int, ask: Ask
 ) -> None:
-    """`finish`: after the third training; `append`: within an epoch of a network."""
+    """`finish`: after the third training; `append`: within an epoch of a network. Side by side, a training's
+    process stops the command's."""
     cut, folder = tmp_path / "cut", run.parent
     code = (
-        "import os, signal, sys\n"
+        "import contextlib, os, signal, sys\n"
         "from conjoint.training.runs import Run\n"
-        f"kept, seen = Run.{at}, []\n"
+        f"kept, seen, command = Run.{at}, [], os.getpid()\n"
         "def stop(run, *rest):\n"
         "    kept(run, *rest)\n"
         "    seen.append(1)\n"
-        f"    if len(seen) == 3: os.kill(os.getpid(), signal.{stop})\n"
+        "    with contextlib.suppress(FileExistsError):  # one of the processes presses, once\n"
+        "        if len(seen) == 3:\n"
+        f"            os.mkdir({str(tmp_path / 'pressed')!r}); os.kill(command, signal.{stop})\n"
         f"Run.{at} = stop\n"
         "from conjoint.cli import main\n"
         "sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, *arguments(folder, "--out", cut)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    env = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     assert ran.returncode == (0 if stop == "SIGINT" else -signal.SIGKILL), ran.stderr
     if stop == "SIGINT":
         assert "stopped early; --resume goes on with the rest" in ran.stdout
