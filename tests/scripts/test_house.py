@@ -1,6 +1,7 @@
 """A default training does once what needs to be done once, as `scripts/house.py` counts it."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +32,8 @@ AT_MOST = {
 
 def house(*options: str) -> dict[str, Any]:
     command = [sys.executable, str(ROOT / "scripts" / "house.py"), *options]
-    done = subprocess.run(command, capture_output=True, text=True)
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}  # members are trained in the process that is looked at
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from conjoint.graph.adjacency import adjacency
 from conjoint.nn import ops
 from kernel_cases import GRAPHS, check, numbers
 
@@ -26,15 +25,13 @@ def test_one_of_the_two_may_go_unused(used: int) -> None:
 
 @pytest.mark.parametrize("rank", RANKS)
 @pytest.mark.parametrize("graph", ["random", "isolated", "parallel edges", "one node", "no nodes"])
-@pytest.mark.parametrize("kind", ["factors", "factors without scores", "expression"])
+@pytest.mark.parametrize("kind", ["factors", "expression"])
 def test_losses(kind: str, graph: str, rank: int) -> None:
     adj = GRAPHS[graph]()
 
     def loss(v: Tensor) -> Tensor:
         if kind == "expression":
             return ops.expression_loss(adj, v)
-        if kind == "factors without scores":
-            return ops.factor_loss(adj, v)
         return ops.factor_loss(adj, v, ops.edge_dot(adj, v, v))
 
     # Small factors: float32 is compared with 1e-5 of a sum of squares.
@@ -45,14 +42,6 @@ def test_a_part_of_the_rows_are_targets() -> None:
     """The loss over a rectangular graph, as a batch of nodes has it: only the first rows are targets."""
     adj = GRAPHS["rectangular"]()
     check(lambda v: ops.expression_loss(adj, v) / adj.num_simple, 0.2 * numbers(adj.num_src, 5, seed=1))
-    check(lambda v: ops.factor_loss(adj, v) / adj.num_simple, 0.2 * numbers(adj.num_src, 5, seed=1))
-
-
-def test_edges_that_go_both_ways() -> None:
-    edges = GRAPHS["random"]().edge_index
-    adj = adjacency(torch.cat([edges, edges.flip(0)], dim=1), int(edges.max()) + 1)
-    assert adj.symmetric
-    check(lambda v: ops.factor_loss(adj, v) / adj.num_simple, 0.2 * numbers(adj.num_src, 7, seed=1))
 
 
 def test_a_subclass_with_its_own_score_is_asked_for_it() -> None:

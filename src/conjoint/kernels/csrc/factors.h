@@ -112,22 +112,6 @@ EXPORT void NAME(factor_loss_backward)(const real *v, ix rows, ix rank, const re
     }
 }
 
-/* The same without C: factor_loss of `linked` V and `score` A V has <A, C> too. Then d V = 4 g V (V^T V) - part g S, with
- * part 4 and S = A V where A is symmetric, else part 2 and S = A V + A^T V. */
-EXPORT void NAME(edge_loss_backward)(const real *v, const real *s, ix rows, ix rank, const real *gram, double part,
-                                     const real *grad, real *d_v, int threads) {
-    ix chunks = chunk_count(rows, rows * rank * rank);
-    real factor = (real)-part * *grad;
-    lanes small[LANES];
-    scaled_rows(gram, rank, 4 * *grad, 0, small);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
-    for (ix chunk = 0; chunk < chunks; chunk++) {
-        ix begin = even_start(rows, chunk, chunks), end = even_start(rows, chunk + 1, chunks);
-        times_small(v, begin, end, rank, small, d_v);
-        add_scaled(d_v + begin * rank, factor, s + begin * rank, (end - begin) * rank);
-    }
-}
-
 /* SC: ||A||^2 - 2 tr(H) + <H, G> with G = V^T V, H = S^T S, S = A^T V, for a rank of up to eight. `grams` receives G
  * and H, [2, rank, rank]; `partial` is [MAX_CHUNKS, 2, rank, rank]. */
 EXPORT void NAME(expression_loss)(const real *v, const real *s, ix rows, ix rank, double squares, double *partial,

@@ -71,7 +71,10 @@ class MatrixFactorization(LowRank):
     """
 
     def penalty(self, adj: Adjacency, n_id: Tensor | None = None, score: Tensor | None = None) -> Tensor:
-        return ops.factor_loss(adj, self.rows(adj, n_id), score)
+        factors = self.rows(adj, n_id)
+        if score is None:
+            return adj.num_simple - 2.0 * ops.edge_total(adj, factors) + ops.gram_norm(factors)
+        return ops.factor_loss(adj, factors, score)
 
 
 class SelfExpression(LowRank):

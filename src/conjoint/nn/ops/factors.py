@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import Function
 
-from ...graph.adjacency import Adjacency, Transposed
+from ...graph.adjacency import Adjacency
 from ...kernels.gradient import once_differentiable
 from ...kernels.library import partial_sums, run
 from ...recording import compiling, direct
-from .entries import contiguous, edge_dot, edge_softmax, edge_total, serves, spread, sum_rows, targets
+from .entries import contiguous, edge_dot, edge_softmax, serves, spread, sum_rows, targets
 
 LOSS_RANK = 8  # up to which a row of V is one vector of the kernels of the losses
 
@@ -48,17 +48,12 @@ class _FactorAttention(Function):
         return None, sum_rows(ctx.adj.transposed, by_entry, factors, onto=d_factors)
 
 
-def factor_loss(adj: Adjacency, factors: Tensor, score: Tensor | None = None) -> Tensor:
-    """||A - V V^T||_F^2 = ||A||^2 - 2 <A, C> + ||V^T V||_F^2, where C_ij may be at hand. -> scalar"""
-    fits = serves(adj, factors, score) and factors.size(1) <= LOSS_RANK
-    if score is not None:
-        linked = adj.simple_weight.to(score.dtype)
-        if fits:
-            return _FactorLoss.apply(float(adj.num_simple), linked, *contiguous(factors, score))
-        return adj.num_simple - 2.0 * torch.dot(linked, score) + gram_norm(factors)
-    if fits and adj.num_src == adj.num_dst:
-        return _EdgeLoss.apply(adj, None if adj.symmetric else adj.transposed, factors.contiguous())
-    return adj.num_simple - 2.0 * edge_total(adj, factors) + gram_norm(factors)
+def factor_loss(adj: Adjacency, factors: Tensor, score: Tensor) -> Tensor:
+    """||A - V V^T||_F^2 = ||A||^2 - 2 <A, C> + ||V^T V||_F^2, with C_ij at hand. -> scalar"""
+    linked = adj.simple_weight.to(score.dtype)
+    if serves(adj, factors, score) and factors.size(1) <= LOSS_RANK:
+        return _FactorLoss.apply(float(adj.num_simple), linked, *contiguous(factors, score))
+    return adj.num_simple - 2.0 * torch.dot(linked, score) + gram_norm(factors)
 
 
 class _FactorLoss(Function):
@@ -79,31 +74,6 @@ class _FactorLoss(Function):
         reads = (factors, *factors.shape, gram, linked, linked.numel(), grad)
         run("factor_loss_backward", factors.dtype, reads, (d_factors, d_score))
         return None, None, d_factors, d_score
-
-
-class _EdgeLoss(Function):
-    """<A, V V^T> = <V, A V>, with the gradient A V + A^T V, which is twice A V where A is symmetric."""
-
-    @staticmethod
-    def forward(ctx: Any, adj: Adjacency, back: Transposed | None, factors: Tensor) -> Tensor:
-        rank, product = factors.size(1), sum_rows(adj, adj.simple, factors)
-        gram, loss = factors.new_empty(rank, rank), factors.new_empty(())
-        reads = (factors, *factors.shape, factors, product, product.numel(), float(adj.num_simple))
-        run("factor_loss", factors.dtype, reads, (partial_sums(factors, rank * rank + 1), gram, loss))
-        if back is not None:
-            sum_rows(back, adj.simple, factors, onto=product)
-        ctx.part = 4.0 if back is None else 2.0
-        ctx.save_for_backward(factors, product, gram)
-        return loss
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        factors, product, gram = ctx.saved_tensors
-        d_factors = torch.empty_like(factors)
-        reads = (factors, product, *factors.shape, gram, ctx.part, grad)
-        run("edge_loss_backward", factors.dtype, reads, (d_factors,))
-        return None, None, d_factors
 
 
 def gram_norm(factors: Tensor) -> Tensor:
