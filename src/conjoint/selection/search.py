@@ -167,7 +167,7 @@ class Search:
         """Every member on the first fold, then those that may matter on the others."""
         with contextlib.ExitStack() as held:
             if self.processes > 1:
-                self.workers = Workers(self.processes, lambda job, on_epoch: self.work(job, on_epoch))
+                self.workers = Workers(self.processes, self.work)
                 held.callback(self.workers.close)
             order = sorted(self.members, key=lambda one: (not one.first, one.seconds(self.facts)))
             self.upcoming = [(member, 0) for member in order]
@@ -178,9 +178,9 @@ class Search:
                     self.attempt(member, 0)
                 else:
                     self.left_out.append(member.name)
-            rest = range(1, len(self.splits))
-            self.upcoming = [(member, fold) for member in self.promising() for fold in rest]
-            for member in self.promising() if rest else ():
+            near, rest = self.promising(), range(1, len(self.splits))
+            self.upcoming = [(member, fold) for member in near for fold in rest]
+            for member in near if rest else ():
                 if self.affordable(member, 1):
                     for fold in rest:
                         self.attempt(member, fold)
