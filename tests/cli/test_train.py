@@ -23,7 +23,9 @@ def test_a_run_folder_holds_everything(own_run: Path) -> None:
     drawn = {path.name for path in (own_run / "plots").iterdir()}
     assert drawn == {"learning.png", "attention.png", "mix.png", "map.png", "confusion.png"}
     row = json.loads((own_run / "result.json").read_text())
-    assert row["epochs"] == 12 and row["model"] == "cat-i-mf" and 0 <= row["test_accuracy"] <= 1
+    assert row["epochs"] == 12 and row["model"] == "cat-i-mf" and 0 <= row["val_accuracy"] <= 1
+    assert row["split"] == "all" and row["estimate"]["accuracy"] == row["val_accuracy"]
+    assert not {"test_accuracy", "test_metrics"} & row.keys()
     sidecar = json.loads((own_run / "model.json").read_text())
     assert sorted(sidecar["class_names"]) == sorted(CLASSES)
     table = (own_run / "predictions.csv").read_text()
@@ -35,7 +37,12 @@ def test_the_table_ends_with_what_to_try_next(tmp_path: Path, capsys: pytest.Cap
     arguments = train_arguments(tmp_path, "--seeds", "2", "--epochs", "3", "--no-plots")
     assert main([*arguments, "--out", str(tmp_path / "out")]) == 0
     out, err = capsys.readouterr()
-    assert "mean ± 95% CI" in out and "validation" in out and "all nodes" in out
+    head = next(line for line in out.splitlines() if line.startswith("seed"))
+    assert "mean ± 95% CI" in out and head.split() == ["seed", "unseen", "epochs", "seconds"]
+    assert (
+        "all 54 labelled nodes train; a first training without 11 of them chose the epochs by 6 and is" in out
+    )
+    assert err.count("trains twice: first without some labels") == 1
     assert f"conjoint predict {tmp_path / 'out'} --out predictions.csv" in out
     assert "\x1b" not in out + err
     assert "undirected" in err  # what was assumed about the graph
@@ -49,8 +56,8 @@ def test_several_seeds_and_their_spread(tmp_path: Path, ask: Ask) -> None:
     )
     assert [row["seed"] for row in made["rows"]] == [3, 4]
     assert [row["run"] for row in made["rows"]] == [str(out / "seed-3"), str(out / "seed-4")]
-    mean = sum(row["test_accuracy"] for row in made["rows"]) / 2
-    assert made["summary"]["test_accuracy"]["mean"] == pytest.approx(mean)
+    mean = sum(row["val_accuracy"] for row in made["rows"]) / 2
+    assert made["summary"]["val_accuracy"]["mean"] == pytest.approx(mean)
     assert len({row["split_seed"] for row in made["rows"]}) == 1
 
 
