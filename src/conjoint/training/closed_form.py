@@ -263,7 +263,7 @@ def fit_closed_form(
     given = None if like is None else like.metrics["chosen"]
     chosen: float
     if name == "logistic":
-        model, chosen = _linear(graph, split, settings["hops"], config, given)
+        model, chosen = _linear(graph, split, settings.get("hops", "0"), config, given)
     elif name == "label-propagation":
         model = fit_propagation(graph, split, given)
         settings, chosen = {"teleport": model.teleport, "steps": model.steps}, model.teleport
