@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from ..errors import InputError
 from ..graph.graph import Graph
@@ -100,7 +99,8 @@ def learn_from_all(
         chosen = train("first training", part, config)
         judged, made = None, chosen
         if part.val is not split.train:
-            judged = _judge(chosen, graph, part, batches, ranks)
+            with ranks.shared_errors():
+                judged = _judge(chosen, graph, part, batches)
             every = replace(part, train=split.train, name=split.name)
             # As many epochs as were chosen, with the learning rates that they had.
             epochs = chosen.best_epoch
@@ -136,22 +136,11 @@ def _until(epochs: int | None, show: OnEpoch | None) -> OnEpoch:
     return told
 
 
-def _judge(fitted: Fitted, graph: Graph, split: Split, batches: BatchConfig | None, ranks: Ranks) -> Judged:
-    """What a training says of the nodes that it was held back from; each process asks for its share."""
+def _judge(fitted: Fitted, graph: Graph, split: Split, batches: BatchConfig | None) -> Judged:
+    """What a training says of the nodes that it was held back from. Of several processes each asks for all of
+    them, so that the bits are those of one, and none waits for another."""
     nodes = np.sort(split.reveal_test().numpy())
     if batches is None:
         return nodes, predict_proba(fitted.model, graph, fitted.config)[nodes].cpu().numpy()
-    mine, normalise = (
-        np.array_split(nodes, ranks.world)[ranks.rank],
-        graph.normalises(fitted.config.row_normalise),
-    )
-    said = [(torch.empty(0, dtype=torch.int64), torch.empty(0, graph.num_classes))]
-    with ranks.shared_errors():
-        for ids, logits in infer(fitted.model, graph, mine, normalise=normalise) if len(mine) else ():
-            said.append((torch.from_numpy(ids), logits.softmax(dim=1)))
-    rows, shares = (torch.cat(parts) for parts in zip(*said, strict=True))
-    if ranks.world > 1:
-        theirs = ranks.send_to_all(rows, shares)
-        rows, shares = torch.cat([rows, theirs[0]]), torch.cat([shares, theirs[1]])
-    order = rows.argsort()
-    return rows[order].numpy(), shares[order].numpy()
+    pieces = infer(fitted.model, graph, nodes, normalise=graph.normalises(fitted.config.row_normalise))
+    return nodes, np.concatenate([logits.softmax(dim=1).numpy() for _, logits in pieces])
