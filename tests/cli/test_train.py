@@ -2,15 +2,18 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from conjoint.cli import main
+from conjoint.selection.portfolio import encode_judged
 from own_files import CLASSES, train_arguments, write_own_files
 
 Ask = Callable[..., Any]
@@ -225,3 +228,36 @@ def test_bad_class_weights_are_named_before_anything_is_kept(
     out = tmp_path / "out"
     assert main([*train_arguments(tmp_path), "--class-weight", words, "--out", str(out)]) == 2
     assert says in capsys.readouterr().err and not out.exists()
+
+
+def test_judged_nodes_of_another_graph_are_refused(
+    own_run: Path, tmp_path: Path, refuse: Callable[..., str]
+) -> None:
+    copy = Path(shutil.copytree(own_run, tmp_path / "copy"))
+    for nodes, classes in ((np.arange(58, 61), 3), (np.arange(3), 4)):
+        shares = np.full((3, classes), 1 / classes)
+        (copy / "judged.safetensors").write_bytes(encode_judged((nodes, shares)))
+        assert "judged.safetensors: of another graph or damaged" in refuse("plot", copy)
+
+
+def test_few_labels_are_trained_on_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_own_files(tmp_path, unlabelled=51)
+    assert (
+        main([*train_arguments(tmp_path, "--seed", "0", "--epochs", "3"), "--out", str(tmp_path / "r")]) == 0
+    )
+    out, err = capsys.readouterr()
+    assert "all 9 labelled nodes train, too few to judge by" in out and "trains twice" not in err
+    assert "unseen" not in out and not (tmp_path / "r" / "judged.safetensors").exists()
+
+
+def test_a_split_that_is_named_is_trained_on_once(tmp_path: Path, ask: Ask) -> None:
+    write_own_files(tmp_path)
+    made = ask(
+        *train_arguments(tmp_path, "--seed", "0", "--epochs", "3", "--split", "hold-out"),
+        "--out",
+        tmp_path / "r",
+    )
+    row = made["rows"][0]
+    assert row["split"] == "hold-out" and "test_accuracy" in row and "estimate" not in row
+    sizes = json.loads((tmp_path / "r" / "model.json").read_text())["split_sizes"]
+    assert sum(sizes) == 54 and sizes[0] < 54 and not (tmp_path / "r" / "judged.safetensors").exists()

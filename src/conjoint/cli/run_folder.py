@@ -70,6 +70,9 @@ def open_run(options: argparse.Namespace) -> Opened:
     split = split_of(graph, plan.split, run.config.seed)
     portfolio = read_portfolio(run.path / PORTFOLIO) if plan.setting.is_ensemble else None
     held_out = None if plan.setting.is_ensemble else read_judged(run.path / JUDGED)
+    judged = held_out if portfolio is None else portfolio.judged
+    if judged is not None and (judged[0].max() >= graph.num_nodes or judged[1].shape[1] != graph.num_classes):
+        raise InputError(f"{run.path / JUDGED}: of another graph or damaged; restore it from a copy")
     labels = None if graph is found else labels_of(found)
     return Opened(run, plan, Trained(fitted, graph, split, 0.0, batch, portfolio, run.spec, held_out), labels)
 

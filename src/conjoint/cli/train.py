@@ -15,6 +15,7 @@ from ..errors import InputError, Interrupted
 from ..graph.graph import Graph
 from ..graph.splits import Split
 from ..selection.choose import Choice, Trial, Watch
+from ..selection.folds import judging_split
 from ..selection.learner import IN_BATCHES, Trained, decide, members_of, settle, spec_of, split_of, train_one
 from ..selection.setting import Setting
 from ..storage import read_text, storage_errors, write_atomically
@@ -246,7 +247,7 @@ def _train_one(session: Session, seed: int, again: bool) -> tuple[Run, Trained] 
         remark_preview(graph, options)  # what the tables were taken for
         for note in run.notes:  # what changed since
             remark(options, f"{clean(graph.name)}: {clean(note)}")
-        if several and not setting.is_ensemble:
+        if several and not setting.is_ensemble and judging_split(graph, split).sizes[2]:
             remark(options, TWICE)
         if session.choice is not None:
             document = json.dumps(session.choice.to_dict(), indent=1, allow_nan=False) + "\n"
