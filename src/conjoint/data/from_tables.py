@@ -52,7 +52,7 @@ class Columns:
     time: str | None = None
     split: str | None = None
     text: tuple[str, ...] = ()
-    text_model: str | None = None  # makes vectors of texts, see `sentences.py`; else they become TF-IDF
+    text_model: str | None = None  # makes vectors of texts, see `texts.py`; else they become TF-IDF
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()

@@ -45,17 +45,12 @@ KNOWN = {
 # The files number the classes; the names follow from the class sizes, which all differ within a graph.
 # PubMed's numbering cannot be settled that way, so its classes keep their numbers.
 CLASS_NAMES = {
-    "cora": [
-        "Theory",
-        "Reinforcement_Learning",
-        "Genetic_Algorithms",
-        "Neural_Networks",
-        "Probabilistic_Methods",
-        "Case_Based",
-        "Rule_Learning",
-    ],
-    "citeseer": ["AI", "ML", "IR", "DB", "Agents", "HCI"],
-    "pubmed": ["0", "1", "2"],
+    "cora": (
+        "Theory Reinforcement_Learning Genetic_Algorithms Neural_Networks Probabilistic_Methods "
+        "Case_Based Rule_Learning"
+    ),
+    "citeseer": "AI ML IR DB Agents HCI",
+    "pubmed": "0 1 2",
 }
 
 
@@ -86,7 +81,7 @@ def read_planetoid(folder: Path, name: str) -> Graph:
         name=name,
         labels=labels,
         ids=np.arange(num_nodes),
-        class_names=CLASS_NAMES[name],
+        class_names=CLASS_NAMES[name].split(),
         x=x,
         published={"public": (np.arange(first), np.arange(first, first + 500), test)},
         notes=notes,

@@ -5,7 +5,7 @@ import polars as pl
 
 from ..errors import InputError, argument
 from .cells import plain_numbers
-from .columns import Place, labels_of, listed
+from .columns import Place, labels_of, listed, taken_for_missing
 
 MANY = 30  # classes: fewer are taken as they are, whatever their names
 ENOUGH = 20  # labels: fewer say nothing about what the column is
@@ -53,11 +53,8 @@ def _several(known: pl.Series, kinds: pl.Series) -> str:
 
 def class_notes(column: pl.Series, given: pl.Series, notes: list[str]) -> None:
     """What to know of the classes: markers taken for missing, rare ones, those that differ little."""
-    marked = given.filter(column.is_null() & given.is_not_null()).cast(pl.String).str.strip_chars()
-    marked = marked.filter(marked != "")
-    if len(marked):
-        found = listed([f"{word!r} ({times})" for word, times in marked.value_counts(sort=True).rows()], 3)
-        notes.append(f"labels taken for missing: {found}; {argument('missing', 'WORD')} names others")
+    if marked := taken_for_missing(given, column):
+        notes.append(f"labels taken for missing: {marked}; {argument('missing', 'WORD')} names others")
     codes, names = labels_of(column)
     times = np.bincount(codes[codes >= 0], minlength=len(names))
     if len(names) == 1:
