@@ -26,7 +26,6 @@ from .write import written_whole
 
 PLANETOID_URL = "https://github.com/kimiyoung/planetoid/raw/master/data"
 COAUTHOR_URL = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
-COAUTHOR = {"ms_academic_cs.npz": "933c745734e78908c7eb77172a673fee0503f30e26e5a99b36814d88534c42e3"}
 ARXIV_URL = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
 TIMEOUT = 30.0
 CHUNK = 2**20
@@ -73,9 +72,9 @@ def unpack(archive: Path, folder: Path, members: Mapping[str, str]) -> None:
                 shutil.copyfileobj(source, file)
 
 
-def _fetch_known(url: str, checksums: dict[str, str], folder: Path, wanted: Files) -> None:
+def _fetch_known(url: str, folder: Path, wanted: Files) -> None:
     for file in wanted.files:
-        fetch(f"{url}/{file}", folder / file, checksums[file])
+        fetch(f"{url}/{file}", folder / file, planetoid.KNOWN[file])
 
 
 def _fetch_arxiv(folder: Path, wanted: Files) -> None:
@@ -93,8 +92,8 @@ READ: dict[str, Callable[..., Graph]] = {  # edition -> of a folder and the name
 }
 # edition -> into a folder; those that are missing here the user must bring
 FETCH: dict[str, Callable[[Path, Files], None]] = {
-    "planetoid": partial(_fetch_known, PLANETOID_URL, planetoid.KNOWN),
-    "pitfalls": partial(_fetch_known, COAUTHOR_URL, COAUTHOR),
+    "planetoid": partial(_fetch_known, PLANETOID_URL),
+    "pitfalls": partial(_fetch_known, COAUTHOR_URL),
     "ogb": _fetch_arxiv,
 }
 
