@@ -28,8 +28,7 @@ from .columns import (
     weights_of,
 )
 from .features import features_of
-from .kinds import is_index
-from .targets import check_target, class_notes
+from .kinds import check_target, class_notes, is_index
 
 Array = npt.NDArray[Any]
 EDGE_ENDS = (("source", "target"), ("src", "dst"), ("from", "to"))
