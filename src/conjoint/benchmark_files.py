@@ -129,11 +129,8 @@ def _where(name: str, edition: str, root: str | os.PathLike[str] | None) -> str:
         return str(error)
     if found is None:
         target = f"{named or f'<folder in {VARIABLE}>'}/{wanted.layouts[0]}"
-        return (
-            f"downloaded on first use, or put its files into {target}"
-            if wanted.downloads
-            else f"put it into {target}"
-        )
+        what = "downloaded on first use, or put its files" if wanted.downloads else "put it"
+        return f"{what} into {target}"
     if name == "ogbn-arxiv" and not (found / "raw/node-feat.csv.gz").is_file():
         return f"{found} (without node-feat.csv.gz: ask for structural features)"
     return str(found)

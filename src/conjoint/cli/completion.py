@@ -29,54 +29,6 @@ KINDS_OF_VALUE = {
     "NAME|FOLDER": "folder",
     "NAME|FOLDER|FILE": "file",
 }
-BASH = """\
-# bash completion of conjoint; ~/.bashrc: eval "$(conjoint completion bash)"
-_conjoint() {{
-    local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD - 1]}}
-    local verb=${{COMP_WORDS[1]}} words= kind=
-    if [[ $cur == = ]]; then
-        cur=
-    elif [[ $prev == = ]]; then
-        prev=${{COMP_WORDS[COMP_CWORD - 2]}}
-    fi
-    COMPREPLY=()
-    if ((COMP_CWORD == 1)); then
-        words={verbs} kind=none
-    else
-        case $verb,$prev in
-{values}
-        *) case $verb,$cur in
-{options}
-{places}
-            esac ;;
-        esac
-    fi
-    case $kind in
-    folder) compopt -o plusdirs +o default 2>/dev/null ;;
-    none) compopt +o default 2>/dev/null ;;
-    esac
-    COMPREPLY=($(compgen -W "$words" -- "$cur"))
-}}
-complete -o default -F _conjoint conjoint"""
-ZSH = """\
-#compdef conjoint
-# zsh completion of conjoint; ~/.zshrc, after compinit: eval "$(conjoint completion zsh)"
-_conjoint() {{
-    local -a verbs=(
-{verbs}
-    )
-    if ((CURRENT == 2)); then
-        _describe verb verbs
-        return
-    fi
-    local verb=$words[2]
-    shift words
-    ((CURRENT--))
-    case $verb in
-{options}
-    esac
-}}
-compdef _conjoint conjoint"""
 
 
 class Word(NamedTuple):
@@ -119,6 +71,14 @@ def _places(verb: str) -> list[Word]:
     return [word for word in words(verb) if not word.name.startswith("-")]
 
 
+def _filled(script: str, **parts: list[str]) -> str:
+    """The script of this folder with lines in place of each @name@."""
+    text = Path(__file__).with_name(script).read_text("utf-8").removesuffix("\n")
+    for name, lines in parts.items():
+        text = text.replace(f"@{name}@", "\n".join(lines))
+    return text
+
+
 def bash() -> str:
     def row(pattern: str, word: Word) -> str:
         return f"        {pattern}) words={shlex.quote(' '.join(word.values))} kind={word.kind} ;;"
@@ -129,9 +89,8 @@ def bash() -> str:
     flags = {verb: " ".join(one.name for one in _options(verb)) for verb in VERBS}
     options = [f"        {verb},-*) words={shlex.quote(flags[verb])} kind=none ;;" for verb in VERBS]
     places = [row(f"{verb},*", one) for verb in VERBS for one in _places(verb)[:1]]
-    parts = {"values": values, "options": options, "places": places}
-    text = {name: "\n".join(rows) for name, rows in parts.items()}
-    return BASH.format(verbs=shlex.quote(" ".join([*VERBS, "--help", "--version"])), **text)
+    verbs = [shlex.quote(" ".join([*VERBS, "--help", "--version"]))]
+    return _filled("completion.bash", verbs=verbs, values=values, options=options, places=places)
 
 
 def zsh() -> str:
@@ -156,7 +115,7 @@ def zsh() -> str:
     for verb in VERBS:
         arguments = " \\\n            ".join(map(shlex.quote, rows(verb)))
         cases.append(f"    {verb}) _arguments \\\n            {arguments} ;;")
-    return ZSH.format(verbs="\n".join(lines), options="\n".join(cases))
+    return _filled("completion.zsh", verbs=lines, options=cases)
 
 
 def fish() -> str:

@@ -68,14 +68,11 @@ def _told(found: Mapping[str, Any], most: int) -> list[str]:
     looked = found["looked_at"]
     around = "its component" if looked["whole_component"] else f"the {looked['hops']} hops around it"
     cut = ", sampled" if looked["sampled"] else ""
+    alone, own = f"without any edge {found['without_edges']:.3f}", found["without_own_features"]
+    alone += "" if own is None else f", without its own features {own:.3f}"
     lines.append(
         f"What removing changes, measured on {around} ({looked['nodes']} nodes{cut}), where the probability "
-        f"is {found['on_part']:.3f}:\nwithout any edge {found['without_edges']:.3f}"
-        + (
-            "\n"
-            if found["without_own_features"] is None
-            else f", without its own features {found['without_own_features']:.3f}\n"
-        )
+        f"is {found['on_part']:.3f}:\n{alone}\n"
     )
     single = (*found["neighbours"], *found["paths"], *found["features"])
     if max((abs(one["change"] or 0.0) for one in single), default=0.0) < UNMOVED:
@@ -105,18 +102,11 @@ def _change(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _neighbour(one: Mapping[str, Any]) -> dict[str, str]:
-    name = {"name": shorten(one["name"], WORDS)} if "name" in one else {}
-    weights = {part: f"{one[part]:.3f}" for part in ("feature", "structural", "conjoint") if part in one}
-    sure = {"predicted": one["predicted"], "confidence": f"{one['confidence']:.2f}"}
-    itself = " (itself)" if one["change"] is None else ""
-    return {
-        "neighbour": f"{shorten(one['id'], WORDS)}{itself}",
-        **name,
-        "class": one["class"] or "",
-        **sure,
-        **_change(one),
-        **weights,
-    }
+    row = {"neighbour": shorten(one["id"], WORDS) + (" (itself)" if one["change"] is None else "")}
+    row |= {"name": shorten(one["name"], WORDS)} if "name" in one else {}
+    row |= {"class": one["class"] or "", "predicted": one["predicted"]}
+    row |= {"confidence": f"{one['confidence']:.2f}", **_change(one)}
+    return row | {part: f"{one[part]:.3f}" for part in ("feature", "structural", "conjoint") if part in one}
 
 
 def _path(one: Mapping[str, Any]) -> dict[str, str]:

@@ -19,14 +19,13 @@ from ..data.from_tables import READING
 from ..errors import InputError
 from ..graph.folder import open_folder
 from ..graph.graph import Graph
+from ..nn.names import ALIASES, MODELS
 from ..nn.zoo import input_graph
 from ..selection.setting import AUTO, Setting, known_settings, make_setting
 from ..training import Run
 from ..training.config import BALANCED, TrainConfig, config_to, read_toml
 from ..training.ranks import launched
 from .options import SECTIONS, check_kinds, sections
-
-MODEL_ALIASES = {"cat": "cat-i-mf", "cat-i": "cat-i-mf", "cat-e": "cat-e-mf"}
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,8 @@ def model_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def model_name(text: str) -> str:
-    return MODEL_ALIASES.get(text.lower(), text.lower())
+    name = text.lower()
+    return name if name in MODELS else ALIASES.get(name, name)
 
 
 def fanout_of(text: str) -> list[int]:

@@ -46,9 +46,8 @@ def work(options: argparse.Namespace) -> None:
         if made.runs:
             cells = [[entry.text for entry in row] for row in made.rows]
             document.append({"title": made.title, "headers": made.headers, "rows": cells})
-            lines.append(
-                f"\n{made.title}\n{table([dict(zip(made.headers, row, strict=True)) for row in cells])}"
-            )
+            shown = table([dict(zip(made.headers, row, strict=True)) for row in cells])
+            lines.append(f"\n{made.title}\n{shown}")
     answer(options, {"experiment": options.table, "tables": document}, *lines)
 
 

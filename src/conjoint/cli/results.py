@@ -122,17 +122,15 @@ def metrics_text(row: Mapping[str, Any]) -> str:
     if kind not in classes:
         return text
     most = sorted(classes[kind], key=lambda one: -one["nodes"])
-    shown = [
-        {
-            name: f"{value:.3f}" if isinstance(value, float) else shorten(value, 40)
-            for name, value in one.items()
-        }
-        for one in most[:CLASSES_SHOWN]
-    ]
+    shown = [{name: _cell(value) for name, value in one.items()} for one in most[:CLASSES_SHOWN]]
     hidden = len(most) - len(shown)
     more = f"\n... {hidden} rarer classes; result.json has them" if hidden else ""
     numbers = ("nodes", "precision", "recall", "f1")
     return f"{text}\n\nclass by class, {kind} nodes:\n\n{table(shown, right=numbers)}{more}"
+
+
+def _cell(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else shorten(value, 40)
 
 
 def _with_interval(found: Estimate) -> str:

@@ -109,11 +109,8 @@ def _chosen(plan: Plan, graph: Graph, options: argparse.Namespace) -> tuple[Sett
         write_atomically(file, json.dumps([asdict(one) for one in done], allow_nan=False).encode())
 
     try:
-        known = tuple(done)
-        watch = _watch(graph, options)
-        setting, choice = decide(
-            setting, graph, split, plan.seeds[0], on_trial=tell, watch=watch, known=known
-        )
+        parts: dict[str, Any] = {"on_trial": tell, "watch": _watch(graph, options), "known": tuple(done)}
+        setting, choice = decide(setting, graph, split, plan.seeds[0], **parts)
     except (KeyboardInterrupt, Interrupted):
         kept = f"{count(len(done), 'finished training')} kept; the same command goes on"
         raise Interrupted(f"stopped while candidates were compared, {kept}") from None
@@ -137,10 +134,8 @@ def read_trials(file: Path) -> list[Trial]:
     except (InputError, TypeError, ValueError):
         return []
     kinds = (str, int, float, float, int, bool)
-    sound = all(
-        isinstance(part, kind) for one in rows for part, kind in zip(astuple(one), kinds, strict=True)
-    )
-    return rows if sound else []
+    parts = (pair for one in rows for pair in zip(astuple(one), kinds, strict=True))
+    return rows if all(isinstance(part, kind) for part, kind in parts) else []
 
 
 def _watch(graph: Graph, options: argparse.Namespace) -> Watch:

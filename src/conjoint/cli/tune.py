@@ -106,10 +106,7 @@ def _table(trials: list[Tried]) -> str:
 
 
 def _words(point: dict[str, Any]) -> str:
-    words = (
-        f"{point['model']}, hidden {point['hidden']}, dropout {point['dropout']:.1f}, lr {point['lr']:.4f}"
-    )
-    words += f", weight decay {point['weight_decay']:.1e}"
+    words = "{model}, hidden {hidden}, dropout {dropout:.1f}, lr {lr:.4f}, weight decay {weight_decay:.1e}"
     if point["consistent"]:
-        words += f", consistency {point['passes']} x {point['weight']:.1f} at {point['temperature']:.2f}"
-    return words
+        words += ", consistency {passes} x {weight:.1f} at {temperature:.2f}"
+    return words.format_map(point)

@@ -45,6 +45,13 @@ def listed(items: Sequence[object], most: int = 5) -> str:
     return ", ".join(map(str, items[:most])) + more
 
 
+def taken_for_missing(given: pl.Series, column: pl.Series) -> str:
+    """The words that are no values in `column`, with how often each stands in what was given."""
+    words = given.filter(column.is_null() & given.is_not_null()).cast(pl.String).str.strip_chars()
+    found = words.filter(words != "").value_counts(sort=True).rows()
+    return listed([f"{word!r} ({times})" for word, times in found], 3)
+
+
 def whole_if_all_are(column: pl.Series) -> pl.Series:
     """A text column as Int64 if every value is a whole number in its plain form, else as it is."""
     if column.dtype != pl.String or not column.str.contains(WHOLE_NUMBER).all():

@@ -63,18 +63,15 @@ def from_any(
         raise InputError("x, y, node_ids and class_names go with SciPy or PyG; use nodes= or attributes")
     elif hasattr(graph, "adjacency") and hasattr(graph, "nodes"):
         edges, table = _tables_of_networkx(graph)
-        places = Place("the graph's edges"), Place("the graph's nodes")
-        made = graph_from_tables(edges, table, kinds, places=places, name=name, **options)
+        options["places"] = Place("the graph's edges"), Place("the graph's nodes")
+        made = graph_from_tables(edges, table, kinds, name=name, **options)
     elif hasattr(graph, "columns"):
         node_table = None if nodes is None else _table(nodes, "nodes")
-        places = Place("edges"), Place("nodes")
-        made = graph_from_tables(
-            _table(graph, "edges"), node_table, kinds, places=places, name=name, **options
-        )
+        options["places"] = Place("edges"), Place("nodes")
+        made = graph_from_tables(_table(graph, "edges"), node_table, kinds, name=name, **options)
     else:
-        raise InputError(
-            f"a {type(graph).__name__} is no graph known here; give PyG, SciPy, NetworkX or tables"
-        )
+        kind = type(graph).__name__
+        raise InputError(f"a {kind} is no graph known here; give PyG, SciPy, NetworkX or tables")
     return made.with_features(features, seed, sparse)
 
 
@@ -154,11 +151,11 @@ def _table(frame: Any, argument: str) -> pl.DataFrame:
     table = frame if isinstance(frame, pl.DataFrame) else pl.from_pandas(frame, include_index=False)
     if table.height == 0:
         raise InputError(f"{argument} has no rows")
-    nested = [name for name, kind in table.schema.items() if kind.is_nested() or kind == pl.Object]
-    if nested:
-        raise InputError(
-            f"{argument}: column {nested[0]!r} holds lists or objects; give one column per number"
-        )
+    for name, kind in table.schema.items():
+        if kind.is_nested() or kind == pl.Object:
+            raise InputError(
+                f"{argument}: column {name!r} holds lists or objects; give one column per number"
+            )
     # Missing numbers of pandas are NaN; a cell without a value is what they mean.
     return table.with_columns(pl.selectors.float().fill_nan(None)).select(pl.all().cast(pl.String))
 

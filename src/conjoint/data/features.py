@@ -14,10 +14,9 @@ from ..errors import Faults, InputError, argument
 from ..graph.sparse import SPARSE_BELOW
 from ..text import count
 from .cells import Read, numbers
-from .columns import Place, codes_of, labels_of, listed
+from .columns import Place, codes_of, labels_of, listed, taken_for_missing
 from .kinds import MAX_GUESSED_CATEGORIES, READERS, Kind, kind_of
-from .sentences import model_folder, sentence_block
-from .text_features import text_block
+from .texts import model_folder, sentence_block, text_block
 
 Array = npt.NDArray[Any]
 MAX_CATEGORIES = 1000  # columns that one category may become; rarer values share one
@@ -103,14 +102,9 @@ class Features:
         self.blocks.append(block)
 
     def _marks(self, given: pl.Series, column: pl.Series) -> str:
-        """Words that were taken for missing values, with their numbers."""
-        words = given.cast(pl.String).filter(column.is_null() & given.is_not_null()).str.strip_chars()
-        words = words.filter(words != "")
-        if not len(words):
-            return ""
-        found = words.value_counts(sort=True).rows()
-        marks = listed([f"{word!r} ({times})" for word, times in found], 3)
-        self.told["taken for missing values: {}"].append(f"{marks} in {column.name!r}")
+        marks = taken_for_missing(given, column)
+        if marks:
+            self.told["taken for missing values: {}"].append(f"{marks} in {column.name!r}")
         return marks
 
     def _one_hot(self, column: pl.Series) -> str:

@@ -28,8 +28,7 @@ from .columns import (
     weights_of,
 )
 from .features import features_of
-from .kinds import is_index
-from .targets import check_target, class_notes
+from .kinds import check_target, class_notes, is_index
 
 Array = npt.NDArray[Any]
 EDGE_ENDS = (("source", "target"), ("src", "dst"), ("from", "to"))
@@ -52,7 +51,7 @@ class Columns:
     time: str | None = None
     split: str | None = None
     text: tuple[str, ...] = ()
-    text_model: str | None = None  # makes vectors of texts, see `sentences.py`; else they become TF-IDF
+    text_model: str | None = None  # makes vectors of texts, see `texts.py`; else they become TF-IDF
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()

@@ -34,12 +34,11 @@ from .from_tables import (
     Columns,
     Matching,
     id_array,
-    name_columns,
     node_ids,
     node_parts,
     refuse_node_columns,
 )
-from .own import WHOLE_GRAPH, kind_of, read_graph
+from .own import WHOLE_GRAPH, File, Reading, kind_of, read_graph
 from .read_table import MAX_BYTES, Pieces, open_table, read_table
 
 Array = npt.NDArray[Any]
@@ -89,29 +88,20 @@ def ingest(
 
 
 def _read_in_pieces(
-    edges: str | Path,
-    nodes: str | Path | None,
+    edges: File,
+    nodes: File | None,
     folder: Path,
     scratch: Path,
     written: dict[str, Described],
     tell: Tell,
-    *,
-    features: str | None = None,
-    standardise: bool = True,
-    drop_unknown: bool = False,
-    delimiter: str | None = None,
-    header: bool | None = None,
-    encoding: str | None = None,
-    name: str | None = None,
     seed: int = 0,
-    max_bytes: int = MAX_BYTES,
-    **named: Any,
+    **given: Any,
 ) -> Graph:
     """The graph, of which large arrays are `written` to the folder and mapped."""
-    columns = name_columns(**named)
+    reading = Reading.of(given)
+    columns, form, header = reading.columns, reading.form, reading.header_of_nodes
     places, notes = (Place(str(edges)), Place(str(nodes))), list[str]()
-    form: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
-    edge_table = open_table(edges, scratch, **form, header=header)
+    edge_table = open_table(edges, scratch, **form, header=reading.header)
     ends = columns.edge_ends(edge_table.names, places[0], notes)
     parts: dict[str, Any] = {}
     x: Any = None
@@ -122,29 +112,27 @@ def _read_in_pieces(
         labels = np.full(len(ids), -1)
     else:
         tell(f"reading {nodes}")
-        header = True if columns.reading == 1 else None
         node_table = open_table(nodes, scratch, **form, header=header)
         found, id, numbers = columns.in_node_table(node_table.names, places[1], notes)
         about = small_columns(node_table, id, found)
         ids = node_ids(columns.ids(about[id]), places[1])
         parts = node_parts(about, found, places[1], notes)
         labels = parts.pop("labels")
-        if features is None and numbers:
+        if reading.features is None and numbers:
             try:
-                written["x"], kept = write_numbers(
-                    node_table, numbers, folder, scratch, notes, columns, standardise
-                )
+                written["x"], kept = write_numbers(node_table, numbers, folder, scratch, notes, reading)
             except NotNumbers:
                 (folder / "x.npy").unlink(missing_ok=True)
-                if Path(nodes).stat().st_size > max_bytes:
+                if Path(nodes).stat().st_size > reading.max_bytes:
                     raise
-                table = read_table(nodes, **form, header=header, max_bytes=max_bytes).select(numbers)
-                made, kept, _ = features_of(table, places[1], notes, columns, standardise=standardise)
+                whole = read_table(nodes, **form, header=header, max_bytes=reading.max_bytes)
+                options = {"standardise": reading.standardise}
+                made, kept, _ = features_of(whole.select(numbers), places[1], notes, columns, **options)
                 x = None if made is None else pack_features(made, "auto")
             parts["feature_names"] = kept
     tell(f"{len(ids)} nodes with {len(parts.get('feature_names', ()))} features; reading {edges}")
     read = [*ends, *([] if columns.weight is None else [columns.weight])]
-    matched = Matching(columns, ends, ids, places, drop_unknown, about)
+    matched = Matching(columns, ends, ids, places, reading.drop_unknown, about)
     rows = matched.edge_rows(edge_table.read(read, PIECE), notes)
     csr = write_csr(rows, len(ids), folder, columns.weight is not None)
     written |= csr.arrays
@@ -161,12 +149,12 @@ def _read_in_pieces(
         edges=(csr.rowptr, maps["col"].values),
         edge_weight=torch.from_numpy(np.array(maps["weight"].values)) if "weight" in maps else None,
         ids=id_array(ids),
-        name=name or Path(edges).name.partition(".")[0],
+        name=reading.title(edges),
         notes=notes,
         maps=tuple(maps.values()),
         **parts,
     )
-    return graph.with_features(features, seed)
+    return graph.with_features(reading.features, seed)
 
 
 def small_columns(table: Pieces, id: str, found: Columns) -> pl.DataFrame:
@@ -202,16 +190,10 @@ class Moments:
 
 
 def write_numbers(
-    table: Pieces,
-    names: list[str],
-    folder: Path,
-    scratch: Path,
-    notes: list[str],
-    columns: Columns,
-    standardise: bool,
+    table: Pieces, names: list[str], folder: Path, scratch: Path, notes: list[str], reading: Reading
 ) -> tuple[Described, list[str]]:
     """x.npy from columns of numbers, and their names: scaled as `features_of` does, but from float32."""
-    names = _plain_numbers(table, names, notes, columns, standardise)
+    names = _plain_numbers(table, names, notes, reading)
     moments = Moments(len(names))
 
     def read() -> Iterator[Array]:
@@ -221,7 +203,7 @@ def write_numbers(
                 moments.add(values)
                 yield values
 
-    if not standardise:
+    if not reading.standardise:
         return write_array(folder, "x", np.float32, read(), len(names)), names
     write_array(scratch, "raw", np.float32, read(), len(names))
     keep = moments.low != moments.high
@@ -250,14 +232,12 @@ def write_numbers(
     return write_array(folder, "x", np.float32, scaled(), len(kept)), kept
 
 
-def _plain_numbers(
-    table: Pieces, names: list[str], notes: list[str], columns: Columns, standardise: bool
-) -> list[str]:
+def _plain_numbers(table: Pieces, names: list[str], notes: list[str], reading: Reading) -> list[str]:
     """The columns that are numbers in their plain form, by the first rows; identifiers and splits go."""
     sample = next(table.read(names, max(1024, CELLS // len(names))))
-    found = Features(Place(table.place), columns, standardise, None)
+    found = Features(Place(table.place), reading.columns, reading.standardise, None)
     for column in sample.iter_columns():
-        kind = found.kind(columns.cells(column))
+        kind = found.kind(reading.columns.cells(column))
         plain = kind.name == "number" and not kind.why and kind.read is not None
         if not plain and kind.name != "left out":
             raise _not_numbers(table.place, f"column {column.name!r}")

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,24 +84,42 @@ def read_graph(
     return read_own(**given).with_features(features, seed, sparse)
 
 
-def read_own(
-    edges: File,
-    nodes: File | None = None,
-    *,
-    features: str | None = None,
-    standardise: bool = True,
-    drop_unknown: bool = False,
-    delimiter: str | None = None,
-    header: bool | None = None,
-    encoding: str | None = None,
-    name: str | None = None,
-    max_bytes: int = MAX_BYTES,
-    **named: Any,
-) -> Graph:
+@dataclass(frozen=True)
+class Reading:
+    """The arguments of `read_graph` beside its files: what columns mean, and how tables are written."""
+
+    columns: Columns
+    features: str | None = None
+    standardise: bool = True
+    drop_unknown: bool = False
+    delimiter: str | None = None
+    header: bool | None = None
+    encoding: str | None = None
+    name: str | None = None
+    max_bytes: int = MAX_BYTES
+
+    @staticmethod
+    def of(given: Mapping[str, Any]) -> "Reading":
+        own = given.keys() & {field.name for field in fields(Reading)}
+        columns = name_columns(**{name: value for name, value in given.items() if name not in own})
+        return Reading(columns, **{name: given[name] for name in own})
+
+    @property
+    def form(self) -> dict[str, Any]:
+        return {"delimiter": self.delimiter, "encoding": self.encoding}
+
+    @property
+    def header_of_nodes(self) -> bool | None:
+        return True if self.columns.reading == 1 else None
+
+    def title(self, edges: File) -> str:
+        return self.name or Path(edges).name.partition(".")[0]
+
+
+def read_own(edges: File, nodes: File | None = None, **given: Any) -> Graph:
     """What :func:`read_graph` gives, but for features that are made from the edges."""
-    file = Path(edges)
-    title = name or file.name.partition(".")[0]
-    columns = name_columns(**named)
+    file, reading = Path(edges), Reading.of(given)
+    title, columns, max_bytes = reading.title(edges), reading.columns, reading.max_bytes
     kind = kind_of(file)
     if kind in WHOLE_GRAPH and nodes is not None:
         raise InputError(f"{file} holds the whole graph; leave out {argument('nodes', nodes)}")
@@ -114,11 +132,11 @@ def read_own(
         places = Place(f"{file} (edges)"), Place(f"{file} (nodes)")
     else:
         faults, tables = Faults(), list[pl.DataFrame]()
-        form: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "max_bytes": max_bytes}
-        for table, head in ((file, header), (nodes, True if columns.reading == 1 else None)):
+        for table, head in ((file, reading.header), (nodes, reading.header_of_nodes)):
             with faults.noted():
                 if table is not None:
-                    tables.append(read_table(table, **form, header=head, notes=notes))
+                    form = reading.form | {"header": head, "max_bytes": max_bytes}
+                    tables.append(read_table(table, **form, notes=notes))
         faults.raise_any()
         edge_table, *rest = tables
         node_table = rest[0] if rest else None
@@ -131,9 +149,9 @@ def read_own(
         columns,
         places=places,
         name=title,
-        use_columns=features is None,
-        standardise=standardise,
-        drop_unknown=drop_unknown,
+        use_columns=reading.features is None,
+        standardise=reading.standardise,
+        drop_unknown=reading.drop_unknown,
         notes=notes,
     )
 
@@ -153,14 +171,12 @@ def read_new_nodes(
             f"{nodes}: new nodes can join a graph that was read from an edge table and a node table with "
             "features; train on the graph with them instead"
         )
-    form: dict[str, Any] = {key: given.get(key) for key in ("delimiter", "encoding")} | {
-        "max_bytes": max_bytes
-    }
+    known = {field.name for kind in (Columns, Reading) for field in fields(kind)}
+    reading = Reading.of({name: value for name, value in given.items() if name in known})
+    form, columns = reading.form | {"max_bytes": max_bytes}, reading.columns
     header = {"header": given["header"]} if "header" in given else {}
     known_edges, new_edges = (read_table(file, **form, **header) for file in (given["edges"], edges))
     known_nodes, new_nodes = (read_table(file, **form) for file in (given["nodes"], nodes))
-    named = [field.name for field in fields(Columns) if field.name in given]
-    columns = name_columns(**{name: given[name] for name in named})
     label = columns.label or ("label" if "label" in known_nodes.columns else None)
     # The time and the part of a node served training; a new one has neither.
     served = [name for name in (columns.time, columns.split) if name is not None]
@@ -177,8 +193,8 @@ def read_new_nodes(
             Place(str(given["nodes"]), known_nodes.height, str(nodes)),
         ),
         name=before.name,
-        standardise=given.get("standardise", True),
-        drop_unknown=given.get("drop_unknown", False),
+        standardise=reading.standardise,
+        drop_unknown=reading.drop_unknown,
         learn_from=known_nodes.height,
     )
     return made.with_features(None, sparse=is_sparse(before.x))

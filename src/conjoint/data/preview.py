@@ -13,9 +13,9 @@ from ..errors import Faults
 from ..graph.graph import Graph
 from .columns import Place
 from .features import features_of
-from .from_tables import graph_from_tables, name_columns
+from .from_tables import graph_from_tables
 from .ingestion import small_columns
-from .own import WHOLE_GRAPH, File, kind_of, read_own
+from .own import WHOLE_GRAPH, File, Reading, kind_of, read_own
 from .read_table import open_table
 
 LARGE = 32 * 2**20  # bytes of a file that is not read whole, only to be looked at
@@ -67,23 +67,12 @@ def check(edges: File, nodes: File | None = None, **options: Any) -> Preview:
     return replace(found, notes=(*found.notes, none))
 
 
-def _look_at(
-    edges: File,
-    nodes: File | None,
-    *,
-    standardise: bool = True,
-    drop_unknown: bool = False,
-    features: str | None = None,
-    delimiter: str | None = None,
-    header: bool | None = None,
-    encoding: str | None = None,
-    **named: Any,
-) -> Preview:
-    columns, notes, faults = name_columns(**named), list[str](), Faults()
-    form: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
+def _look_at(edges: File, nodes: File | None, **given: Any) -> Preview:
+    reading, notes, faults = Reading.of(given), list[str](), Faults()
+    columns, form = reading.columns, reading.form
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
-        edge_table = open_table(edges, scratch, **form, header=header)
+        edge_table = open_table(edges, scratch, **form, header=reading.header)
         ends = columns.edge_ends(edge_table.names, Place(str(edges)), [])
         read = [*ends, *([columns.weight] if columns.weight else [])]
         some = next(edge_table.read(read, EDGES))[:EDGES]
@@ -96,10 +85,10 @@ def _look_at(
             found, id, others = columns.in_node_table(node_table.names, Place(str(nodes)), [])
             about = small_columns(node_table, id, found)
             with faults.noted():
-                if others and features is None:
+                if others and reading.features is None:
                     head = next(node_table.read(others, ROWS))[:ROWS]
                     notes.append(f"{nodes}: kinds of columns are judged by the first {head.height:,} rows")
-                    options = {"standardise": standardise}
+                    options = {"standardise": reading.standardise}
                     _, made, taken = features_of(head, Place(str(nodes)), notes, columns, **options)
                     parts = {"columns": taken}
     graph = None
@@ -109,9 +98,9 @@ def _look_at(
             about,
             columns,
             places=(Place(str(edges)), Place(str(nodes))),
-            name=Path(edges).name.partition(".")[0],
+            name=reading.title(edges),
             use_columns=False,
-            drop_unknown=drop_unknown,
+            drop_unknown=reading.drop_unknown,
             notes=notes,
         )
     faults.raise_any()

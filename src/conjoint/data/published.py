@@ -18,23 +18,10 @@ from .planetoid import CLASS_NAMES
 from .read_table import read_bytes
 
 # The .npz holds them as a pickled array, which is not opened; a test reads the same words in its bytes.
-COAUTHOR_CLASSES = [
-    "bioinformatics",
-    "machine_learning",
-    "computer_vision",
-    "NLP",
-    "graphics",
-    "networks",
-    "security",
-    "databases",
-    "data_mining",
-    "game_theory",
-    "HCI",
-    "information_theory",
-    "medical_informatics",
-    "robotics",
-    "theoretical_cs",
-]
+COAUTHOR_CLASSES = (
+    "bioinformatics machine_learning computer_vision NLP graphics networks security databases data_mining "
+    "game_theory HCI information_theory medical_informatics robotics theoretical_cs"
+)
 
 # arXiv's cs.* categories in the order of OGB's label numbers.
 ARXIV_CODES = (
@@ -43,7 +30,8 @@ ARXIV_CODES = (
 )
 
 # The release numbers Cora's subjects by letter; CiteSeer and PubMed as Planetoid does.
-RELEASE_CLASSES = {**CLASS_NAMES, "cora": sorted(CLASS_NAMES["cora"])}
+RELEASE_CLASSES = {name: words.split() for name, words in CLASS_NAMES.items()}
+RELEASE_CLASSES["cora"].sort()
 
 
 def read_coauthor(folder: Path) -> Graph:
@@ -57,7 +45,7 @@ def read_coauthor(folder: Path) -> Graph:
         name="coauthor-cs",
         labels=held["labels"],
         ids=held["node_names"],
-        class_names=COAUTHOR_CLASSES,
+        class_names=COAUTHOR_CLASSES.split(),
         x=csr_from(held, "attr", str(path)),
     )
 

@@ -217,9 +217,8 @@ def open_table(
             with tempfile.NamedTemporaryFile(dir=scratch, delete=False) as out:
                 _unzip(file, out, max(ALWAYS_FINE, MAX_RATIO * size))
             plain = Path(out.name)
-        marked = next((name for mark, name in MARKS.items() if _head(plain).startswith(mark)), None)
-        if encoding or marked:
-            plain = _in_utf8(plain, file, encoding or str(marked), scratch)
+        if encoding := encoding or _marked(_head(plain)):
+            plain = _in_utf8(plain, file, encoding, scratch)
         form, _ = _form(_text(_head(plain), file, None, []), file, delimiter, header)
     try:
         table = pl.scan_csv(plain, **form) if form else pl.scan_parquet(plain, glob=False)
@@ -300,10 +299,10 @@ def _without_panics() -> Iterator[None]:
 
 def _text(raw: bytes, file: Path, encoding: str | None, notes: list[str]) -> bytes:
     """The text in UTF-8, with line feeds."""
-    marked = next((name for mark, name in MARKS.items() if raw.startswith(mark)), None)
-    if encoding or marked:
-        raw = _decoded(raw, encoding or str(marked), file).encode()
-        notes.append(f"{file} read as {encoding or marked}")
+    if encoding := encoding or _marked(raw):
+        with _encoded(encoding, file):
+            raw = raw.decode(encoding).removeprefix("\ufeff").encode()
+        notes.append(f"{file} read as {encoding}")
     for magic, what in _MAGIC.items():
         if raw.startswith(magic):
             raise InputError(f"{file} is {what}, not a table of text")
@@ -320,9 +319,15 @@ def _text(raw: bytes, file: Path, encoding: str | None, notes: list[str]) -> byt
     return raw.removeprefix(b"\xef\xbb\xbf")
 
 
-def _decoded(raw: bytes, encoding: str, file: Path) -> str:
+def _marked(raw: bytes) -> str | None:
+    """The encoding that a text names at its beginning."""
+    return next((name for mark, name in MARKS.items() if raw.startswith(mark)), None)
+
+
+@contextmanager
+def _encoded(encoding: str, file: Path) -> Iterator[None]:
     try:
-        return raw.decode(encoding).removeprefix("\ufeff")
+        yield
     except (LookupError, UnicodeError) as error:
         said = argument("encoding", encoding)
         raise InputError(f"{said}: {file} cannot be read so ({error}); try utf-8, cp1252 or utf-16") from None
@@ -339,16 +344,13 @@ def _not_utf8(raw: bytes, at: int, file: Path) -> InputError:
 
 def _in_utf8(plain: Path, file: Path, encoding: str, scratch: Path) -> Path:
     """A copy of a large file in UTF-8."""
-    try:
-        with (
-            open(plain, encoding=encoding, newline="") as text,
-            tempfile.NamedTemporaryFile("w", dir=scratch, delete=False, encoding="utf-8", newline="") as out,
-        ):
-            while piece := text.read(HEAD_BYTES):
-                out.write(piece)
-    except (LookupError, UnicodeError) as error:
-        said = argument("encoding", encoding)
-        raise InputError(f"{said}: {file} cannot be read so ({error}); try utf-8, cp1252 or utf-16") from None
+    with (
+        _encoded(encoding, file),
+        open(plain, encoding=encoding, newline="") as text,
+        tempfile.NamedTemporaryFile("w", dir=scratch, delete=False, encoding="utf-8", newline="") as out,
+    ):
+        while piece := text.read(HEAD_BYTES):
+            out.write(piece)
     return Path(out.name)
 
 

@@ -63,14 +63,7 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Any
 
 def defused(frame: pl.DataFrame) -> pl.DataFrame:
     """The same table with text cells and column names that no spreadsheet takes for a formula."""
-    text = [name for name, kind in frame.schema.items() if kind == pl.String]
-    cells = [
-        pl.when(pl.col(name).str.contains(FORMULA))
-        .then("'" + pl.col(name))
-        .otherwise(pl.col(name))
-        .alias(name)
-        for name in text
-    ]
+    cells = pl.col(pl.String).str.replace(f"({FORMULA})", "'${1}")
     names = {name: "'" + name if re.match(FORMULA, name) else name for name in frame.columns}
     return frame.with_columns(cells).rename(names)
 
@@ -135,12 +128,8 @@ def _write_npz(path: Path, data: Graph, ends: npt.NDArray[Any], weight: npt.NDAr
         arrays["edge_weight"] = weight
     if data.has_features and data.x.layout == torch.sparse_csr:
         x = to_scipy(data.x)
-        arrays |= {
-            "x_data": x.data,
-            "x_indices": x.indices,
-            "x_indptr": x.indptr,
-            "x_shape": np.array(x.shape),
-        }
+        arrays |= {f"x_{part}": getattr(x, part) for part in ("data", "indices", "indptr")}
+        arrays["x_shape"] = np.array(x.shape)
     elif data.has_features:
         arrays["x"] = data.x.cpu().numpy()
     with written_whole(path) as part, part.open("wb") as stream:

@@ -76,17 +76,10 @@ def attention_table(layers: list[ConjointAttention], names: npt.NDArray[Any]) ->
         structural = weights.structural
         if structural is not None and structural.dim() == 1:  # one intervention: the same for all heads
             structural = structural.unsqueeze(1).expand(edges, heads)
-        parts.append(
-            [
-                names[np.repeat(source, heads)],
-                names[np.repeat(target, heads)],
-                np.full(edges * heads, number),
-                np.tile(np.arange(heads), edges),
-                nothing if weights.feature is None else weights.feature.cpu().numpy().ravel(),
-                nothing if structural is None else structural.cpu().numpy().ravel(),
-                weights.conjoint.cpu().numpy().ravel(),
-            ]
-        )
+        ends = (names[np.repeat(end, heads)] for end in (source, target))
+        shares = (weights.feature, structural, weights.conjoint)
+        shown = (nothing if one is None else one.cpu().numpy().ravel() for one in shares)
+        parts.append([*ends, np.full(edges * heads, number), np.tile(np.arange(heads), edges), *shown])
     return AttentionTable(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -213,11 +206,9 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self._of_training_nodes
 
     def _learn(self, graph: Graph, split: Split, seed: int, progress: OnEpoch | None) -> Trainings:
-        parts: dict[str, Any] = {
-            "settings": self._given(OF_NETWORK, self.settings),
-            "train": self._training(),
-        }
-        if parts["settings"].get("num_layers") == 1:
+        settings = self._given(OF_NETWORK, self.settings)
+        parts: dict[str, Any] = {"settings": settings, "train": self._training()}
+        if settings.get("num_layers") == 1:
             raise InputError("num_layers=1: there is no hidden layer to embed nodes by; give 2 or more")
         if not isinstance(self.intervention, Intervention):
             parts |= {"model": self.model, "intervention": self.intervention, "strategy": self.strategy}

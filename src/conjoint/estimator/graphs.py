@@ -96,11 +96,8 @@ def _joined(known: Graph, new: Graph, into: sp.coo_array) -> Graph:
     target, source, weight = _edges(into)
     between = torch.from_numpy(np.stack([source, target + known.num_nodes]))
     edges = [known.edge_index, between, new.edge_index + known.num_nodes]
-    weights = [
-        known.edge_weight,
-        None if weight is None else torch.from_numpy(weight).float(),
-        new.edge_weight,
-    ]
+    added = None if weight is None else torch.from_numpy(weight).float()
+    weights = [known.edge_weight, added, new.edge_weight]
     each = [torch.ones(e.size(1)) if w is None else w for e, w in zip(edges, weights, strict=True)]
     sparse = is_sparse(known.x)
     x = to_csr(sp.vstack([to_scipy(known.x), to_scipy(new.x)])) if sparse else torch.cat([known.x, new.x])
@@ -165,10 +162,10 @@ def _listed_pairs(given: Sequence[Any]) -> tuple[Array, Array] | None:
     pairs = [one for one in given if isinstance(one, tuple | list) and len(one) == 2]
     if not pairs or len(pairs) < len(given) or (len(pairs) == 2 and not isinstance(pairs[0], tuple)):
         return None
-    ends = [np.empty(len(pairs), dtype=object), np.empty(len(pairs), dtype=object)]
-    for k, pair in enumerate(pairs):
-        ends[0][k], ends[1][k] = pair
-    return ends[0], ends[1]
+    source, target = (np.empty(len(pairs), dtype=object) for _ in range(2))
+    for k, pair in enumerate(pairs):  # one by one: a node may be called by a tuple
+        source[k], target[k] = pair
+    return source, target
 
 
 def _from_pairs(
@@ -179,19 +176,14 @@ def _from_pairs(
     row_of = {name: row for row, name in enumerate(names)}
     if len(row_of) < len(names):
         raise InputError("graph: the index of X names a row twice, so no edge can name it; make it unique")
-    ends = [
-        np.fromiter((row_of.get(name, -1) for name in end.tolist()), np.int64, len(end))
-        for end in (source, target)
-    ]
-    for end, rows in zip((source, target), ends, strict=True):
+    ends = []
+    for end in (source, target):
+        rows = np.fromiter((row_of.get(name, -1) for name in end.tolist()), np.int64, len(end))
         if (rows < 0).any():
-            unknown = end[rows < 0][0]
-            where = (
-                f"X has rows 0 to {num_nodes - 1}"
-                if index is None
-                else f"the index of X has none; it begins with {names[0]!r}"
-            )
-            raise InputError(f"graph: an edge names node {unknown!r}, but {where}")
+            own = f"X has rows 0 to {num_nodes - 1}"
+            where = own if index is None else f"the index of X has none; it begins with {names[0]!r}"
+            raise InputError(f"graph: an edge names node {end[rows < 0][0]!r}, but {where}")
+        ends.append(rows)
     data = np.ones(len(source)) if weight is None else weight
     return sp.coo_array((data, tuple(ends)), shape=(num_nodes, num_nodes))
 

@@ -311,23 +311,18 @@ def _attention(asked: Occlusion, layer: int | None) -> tuple[tuple[int, ...], di
     if not by_name:
         total = 1.0 / asked.whole.degree[part.n_id[part.col]].double()
     for told in by_name.values():
-        told["layers"] = [
-            {key: value / told["weight"] for key, value in one.items()} for one in told["layers"]
-        ]
+        for one in told["layers"]:
+            one.update({key: value / told["weight"] for key, value in one.items()})
     deepest = max((len(told["layers"]) for told in by_name.values()), default=0)
     if layer is not None and not 1 <= layer <= deepest:
         raise InputError(f"--layer {layer}: the attention has layers 1 to {deepest}; choose one of them")
     means = _joint([told for told in by_name.values() if told["conjoint"]] or list(by_name.values()), layer)
     strength = means.get("conjoint", torch.zeros(len(sources)))
     order = strength.argsort(descending=True, stable=True)
-    by_member = [
-        {
-            "member": name,
-            "weight": told["weight"],
-            "layers": [{key: value[order].tolist() for key, value in one.items()} for one in told["layers"]],
-        }
-        for name, told in by_name.items()
-    ]
+    by_member = []
+    for name, told in by_name.items():
+        layers = [{key: value[order].tolist() for key, value in one.items()} for one in told["layers"]]
+        by_member.append({"member": name, "weight": told["weight"], "layers": layers})
     listens_to = tuple(part.n_id[sources[order]].tolist())
     return listens_to, {key: tuple(v[order].tolist()) for key, v in means.items()}, tuple(by_member), total
 
@@ -383,6 +378,10 @@ def as_document(
     shown = [node for node in found.listens_to if node in change or node == found.node]
     shown.sort(key=lambda node: -abs(change.get(node, 0.0)))
     at = {node: k for k, node in enumerate(found.listens_to)}
+
+    def of_shown(layer: Mapping[str, Any]) -> dict[str, Any]:
+        return {part: [weights[at[node]] for node in shown] for part, weights in layer.items()}
+
     return {
         "node": _plain(graph.node_ids[found.node]),
         **({} if names is None else {"name": names[found.node]}),
@@ -408,16 +407,7 @@ def as_document(
         "features": [
             {"feature": one.feature, "value": one.value, "change": one.change} for one in found.features
         ],
-        "attention": [
-            {
-                **one,
-                "layers": [
-                    {part: [weights[at[node]] for node in shown] for part, weights in layer.items()}
-                    for layer in one["layers"]
-                ],
-            }
-            for one in found.by_member
-        ],
+        "attention": [{**one, "layers": list(map(of_shown, one["layers"]))} for one in found.by_member],
         "looked_at": dict(found.bounds),
     }
 

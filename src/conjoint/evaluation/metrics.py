@@ -35,29 +35,20 @@ def confusion(
     return np.bincount(truth * size + predicted, minlength=size * size).reshape(size, size)
 
 
-def hungarian_accuracy(truth: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
-    """Accuracy under the best one-to-one naming of clusters by classes."""
-    matrix = confusion(truth, clusters)
-    row, col = linear_sum_assignment(matrix, maximize=True)
-    return float(matrix[row, col].sum() / matrix.sum())
-
-
-def normalised_mutual_information(truth: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
-    """0: knowing the cluster says nothing of the class; 1: it says all. Normalised by the mean entropy."""
-    return float(metrics.normalized_mutual_info_score(*_pair(truth, clusters)))
-
-
-def adjusted_rand_index(truth: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
-    """Share of node pairs on which both agree, set to 0 for chance and 1 for equal partitions."""
-    return float(metrics.adjusted_rand_score(*_pair(truth, clusters)))
-
-
 def clustering(truth: npt.ArrayLike, clusters: npt.ArrayLike) -> dict[str, float]:
-    """All measures of a clustering in one row."""
+    """All measures of a clustering in one row.
+
+    Mutual information (0: knowing the cluster says nothing of the class; 1: it says all), normalised by the
+    mean entropy; the share of node pairs on which both agree, set to 0 for chance and 1 for equal partitions;
+    and accuracy under the best one-to-one naming of clusters by classes.
+    """
+    truth, clusters = _pair(truth, clusters)
+    matrix = confusion(truth, clusters)
+    named = matrix[linear_sum_assignment(matrix, maximize=True)]
     return {
-        "nmi": normalised_mutual_information(truth, clusters),
-        "ari": adjusted_rand_index(truth, clusters),
-        "hungarian_accuracy": hungarian_accuracy(truth, clusters),
+        "nmi": float(metrics.normalized_mutual_info_score(truth, clusters)),
+        "ari": float(metrics.adjusted_rand_score(truth, clusters)),
+        "hungarian_accuracy": float(named.sum() / matrix.sum()),
     }
 
 

@@ -114,9 +114,8 @@ class Occlusion:
             self.members = [(info.name, info.weight, one) for info, one in model.each()]
             self.temperature = model.temperature
         self.names = list(dict.fromkeys(name for name, _, _ in self.members))
-        self.weights = torch.tensor(
-            [sum(weight for name, weight, _ in self.members if name == one) for one in self.names]
-        )
+        each = [[weight for name, weight, _ in self.members if name == one] for one in self.names]
+        self.weights = torch.tensor([sum(weights) for weights in each])
         self.roles = None
         if any(isinstance(one, BoostedTrees) or getattr(one, "place", None) for _, _, one in self.members):
             whole = self.whole

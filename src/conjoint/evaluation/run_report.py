@@ -4,15 +4,11 @@ It needs nothing else, fetches nothing, and shows names without obeying them. Sa
 the size of the graph: `gather` makes what the page holds, `run_page` the page.
 """
 
-import base64
-import hashlib
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
@@ -27,6 +23,7 @@ from ..text import shorten
 from ..training import Run, embed
 from ..training.metrics import BINS, METRICS
 from .explain import WORK, as_document, explain
+from .html import bars, chart, json_in_script, page, table_html
 from .metrics import confusion
 from .plots import project
 
@@ -38,25 +35,8 @@ COLUMNS = 60  # of the user's tables
 ROWS = 12  # of each table of an explanation
 AROUND = 400  # nodes that an explanation looks at
 RESAMPLES, MOST_RESAMPLED = 100, 2000  # of the bootstrap
+NOBODY = "<p>There are no nodes that could judge it.</p>"
 KINDS = {"unseen": "nodes that the judged trainings had not seen", "test": "test nodes"}
-
-
-def json_in_script(value: Any) -> str:
-    """JSON that cannot end the script element it stands in, nor open a comment there."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def policy_for(style: str, script: str) -> str:
-    """Only this very style and script, pictures from within, and no connection to anywhere."""
-
-    def sha256(text: str) -> str:
-        return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-    return (
-        f"default-src 'none'; style-src '{sha256(style)}'; script-src '{sha256(script)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +60,11 @@ def write_report(
         if nodes.max() < graph.num_nodes
     ]
     shown = label_of(graph, names)
-    nodes: dict[str, Any] = {"points": [], "whys": []}
+    nodes: dict[str, Any] = {"points": [], "names": [], "labels": [], "predicted": [], "sure": []}
+    nodes |= {"classes": [], "explained": [], "whys": []}
     if trained.batch is None:
         hidden = embed(trained.fitted.model, graph, trained.fitted.config).cpu().numpy()
-        nodes = gather(graph, trained.probabilities, judged, hidden, run.sidecar.class_names, shown)
+        nodes |= gather(graph, trained.probabilities, judged, hidden, run.sidecar.class_names, shown)
         chosen = nodes.pop("chosen")
         nodes["whys"] = _explanations(trained, chosen, judged, run.sidecar.class_names, names)
         place = {node: k for k, node in enumerate(chosen[: len(nodes["whys"])])}
@@ -147,10 +128,8 @@ def _explanations(
     made = []
     for node in chosen[: max(4, WORK // (most * each))]:
         found = explain(model, graph, config, node, trained.probabilities, most=most, around=AROUND)
-        document = as_document(found, graph, classes, trained.probabilities, names)
-        document = {
-            key: _short(part) for key, part in document.items() if key not in ("attention", "looked_at")
-        }
+        told = as_document(found, graph, classes, trained.probabilities, names)
+        document = {key: _short(told[key]) for key in told if key not in ("attention", "looked_at")}
         if node in said:
             one, k = said[node]
             best = int(one.p[k].argmax())
@@ -173,9 +152,9 @@ def _short(part: Any) -> Any:
     return [_short(one) for one in part[:ROWS]] if isinstance(part, list) else part
 
 
-def intervals(y: Array, p: Array, seed: int = 0) -> dict[str, tuple[float, float, float]]:
+def intervals(y: Array, p: Array) -> dict[str, tuple[float, float, float]]:
     """Each metric with a 95% interval by the bootstrap over nodes; of many, samples of some, rescaled."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     size = min(len(y), MOST_RESAMPLED)
     drawn = [rng.integers(0, len(y), size) for _ in range(RESAMPLES)]
     out = {}
@@ -185,83 +164,6 @@ def intervals(y: Array, p: Array, seed: int = 0) -> dict[str, tuple[float, float
         low, high = np.quantile(moved, (0.025, 0.975)) * np.sqrt(size / len(y))
         out[name] = (value, float(value + low), float(value + high))
     return out
-
-
-def _is_number(cell: object) -> bool:
-    return str(cell).lstrip("+-−")[:1].isdigit() or cell in ("-", "")
-
-
-def table_html(
-    title: str, headers: Sequence[str], rows: Sequence[Sequence[object]], shades: bool = False
-) -> str:
-    """Words stand left, numbers right; with `shades`, whole numbers are darker the larger they are."""
-    words = [any(not _is_number(row[k]) for row in rows) for k in range(len(headers))]
-    largest = max((cell for row in rows for cell in row if type(cell) is int), default=0) if shades else 0
-
-    def line(cells: Sequence[object], tag: str) -> str:
-        made = []
-        for cell, word in zip(cells, words, strict=True):
-            shade = f"shade{round(5 * cell / max(1, largest))}" if largest and type(cell) is int else ""
-            kind = "word" if word else shade
-            marked = f'{tag} class="{kind}"' if kind else tag
-            made.append(f"<{marked}>{escape(str(cell))}</{tag.split()[0]}>")
-        return f"<tr>{''.join(made)}</tr>"
-
-    body = "\n".join(line(row, "td") for row in rows)
-    named, head = escape(title), line(headers, 'th scope="col"')
-    return (
-        f'<h3>{named}</h3>\n<div class="scroll" tabindex="0" role="region" aria-label="{named}"><table>'
-        f"<thead>{head}</thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def chart(title: str, x: str, lines: Mapping[str, Sequence[tuple[float, float]]], ideal: bool = False) -> str:
-    """Lines as SVG; `ideal` draws the diagonal of a plot from 0 to 1."""
-    every = [point for points in lines.values() for point in points] or [(0.0, 0.0)]
-    left, right = (0.0, 1.0) if ideal else (min(a for a, _ in every), max(a for a, _ in every))
-    top = 1.0 if ideal else max(b for _, b in every)
-
-    def at(a: float, b: float) -> str:
-        return f"{40 + 280 * (a - left) / ((right - left) or 1.0):.1f},{200 - 180 * b / (top or 1.0):.1f}"
-
-    parts = [f'<polyline class="axis" fill="none" points="{at(left, top)} {at(left, 0)} {at(right, 0)}"/>']
-    if ideal:
-        parts.append(f'<polyline class="ideal" points="{at(0, 0)} {at(1, 1)}"/>')
-    for k, (name, points) in enumerate(lines.items()):
-        drawn = " ".join(at(a, b) for a, b in points)
-        parts.append(f'<polyline class="line{k}" points="{drawn}"><title>{escape(name)}</title></polyline>')
-        x_at = 45 + 95 * k
-        parts.append(f'<polyline class="line{k}" points="{x_at},236 {x_at + 14},236"/>')
-        parts.append(f'<text x="{x_at + 18}" y="240">{escape(name)}</text>')
-    ticks: tuple[tuple[int, int, str, str], ...] = (
-        (38, 24, f"{top:.3g}", "end"),
-        (38, 204, "0", "end"),
-        (40, 216, f"{left:.3g}", "start"),
-    )
-    ticks += ((320, 216, f"{right:.3g}", "end"), (180, 216, x, "middle"))
-    parts += [f'<text x="{a}" y="{b}" text-anchor="{c}">{escape(t)}</text>' for a, b, t, c in ticks]
-    named = escape(title)
-    return f'<figure><figcaption>{named}</figcaption><svg viewBox="0 0 340 250" width="340" height="250" \
-role="img" aria-label="{named}">{"".join(parts)}</svg></figure>'
-
-
-def bars(title: str, x: str, counts: Mapping[str, int]) -> str:
-    """Numbers by name as SVG, one bar each."""
-    wide, largest = 290 / max(1, len(counts)), max(counts.values(), default=1)
-    parts = []
-    for k, (name, times) in enumerate(counts.items()):
-        high, middle = 160 * times / largest, 40 + wide * (k + 0.5)
-        parts.append(
-            f'<rect class="bar0" x="{40 + wide * k + 1:.1f}" y="{200 - high:.1f}" width="{wide - 2:.1f}" '
-            f'height="{high:.1f}"><title>{escape(name)}: {times:,}</title></rect>'
-        )
-        if len(counts) <= 8 or k % 2 == 0:
-            parts.append(f'<text x="{middle:.1f}" y="214" text-anchor="middle">{escape(name)}</text>')
-    parts.append(f'<text x="36" y="44" text-anchor="end">{largest:,}</text>')
-    parts.append(f'<text x="185" y="234" text-anchor="middle">{escape(x)}</text>')
-    named = escape(title)
-    return f'<figure><figcaption>{named}</figcaption><svg viewBox="0 0 340 250" width="340" height="250" \
-role="img" aria-label="{named}">{"".join(parts)}</svg></figure>'
 
 
 def degrees(degree: Array) -> dict[str, int]:
@@ -299,60 +201,45 @@ def data_section(graph: Graph, split_words: str) -> str:
     names = graph.class_names or [str(k) for k in range(graph.num_classes)]
     rows = [(shorten(names[k], LETTERS), f"{counts[k]:,}") for k in order[:CLASSES]]
     more = f"<p>{len(names) - CLASSES} rarer classes are not shown.</p>" if len(names) > CLASSES else ""
-    columns = graph.feature_names or []
-    words = ", ".join(shorten(name, LETTERS) for name in columns[:FEATURES])
-    rest = f" and {len(columns) - FEATURES} more" if len(columns) > FEATURES else ""
-    features = f"<details><summary>Features</summary><p>{escape(words)}{rest}.</p></details>"
-    taken = [(shorten(a, LETTERS), shorten(b, 2 * LETTERS)) for a, b in list(graph.columns.items())[:COLUMNS]]
-    hidden = len(graph.columns) - len(taken)
-    told_columns = table_html("Columns", ("column", "taken for"), taken) if taken else ""
-    told_columns += f"<p>{hidden:,} more columns are not shown.</p>" if hidden else ""
-    notes = "".join(f"<li>{escape(shorten(note, 200))}</li>" for note in graph.notes[:10])
+    classes = f"<div>{table_html('Classes', ('class', 'labelled nodes'), rows)}{more}</div>"
     drawn = bars("Nodes by number of neighbours", "neighbours", degrees(degree))
-    return (
-        f'<dl class="facts">{told}</dl>{f"<ul>{notes}</ul>" if notes else ""}{told_columns}'
-        + (features if columns else "")
-        + f'<div class="charts"><div>{table_html("Classes", ("class", "labelled nodes"), rows)}{more}</div>'
-        + f"{drawn}</div>"
-    )
+    return f'<dl class="facts">{told}</dl>{_columns(graph)}<div class="charts">{classes}{drawn}</div>'
+
+
+def _columns(graph: Graph) -> str:
+    """What was assumed of the tables, what their columns were taken for, and what features came of it."""
+    notes = "".join(f"<li>{escape(shorten(note, 200))}</li>" for note in graph.notes[:10])
+    made = f"<ul>{notes}</ul>" if notes else ""
+    taken = [(shorten(a, LETTERS), shorten(b, 2 * LETTERS)) for a, b in list(graph.columns.items())[:COLUMNS]]
+    made += table_html("Columns", ("column", "taken for"), taken) if taken else ""
+    hidden = len(graph.columns) - len(taken)
+    made += f"<p>{hidden:,} more columns are not shown.</p>" if hidden else ""
+    features = graph.feature_names or []
+    words = ", ".join(shorten(name, LETTERS) for name in features[:FEATURES])
+    words = escape(words) + (f" and {len(features) - FEATURES} more" if len(features) > FEATURES else "")
+    return made + (f"<details><summary>Features</summary><p>{words}.</p></details>" if features else "")
 
 
 def tried_section(trained: Trained) -> str:
     found = trained.portfolio
     if found is None:
         history = trained.fitted.history
+        points = [r for r in history if {"prediction_loss", "val_loss"} <= r.keys()]
+        curve = [(r["epoch"], r["prediction_loss"], r["val_loss"]) for r in points]
         again = "" if trained.held_out is None else "Trained again on all labels for as many epochs."
-        return (
-            f"<p>One network, {len(history)} epochs, kept: epoch {trained.fitted.best_epoch}. {again}</p>"
-            + _curves(
-                {
-                    "the network": [
-                        (r["epoch"], r["prediction_loss"], r["val_loss"])
-                        for r in history
-                        if {"prediction_loss", "val_loss"} <= r.keys()
-                    ]
-                }
-            )
-        )
+        told = f"<p>One network, {len(history)} epochs, kept: epoch {trained.fitted.best_epoch}. {again}</p>"
+        return told + _curves({"the network": curve})
     weights = {one["name"]: one for one in found.members}
     rows = []
     for name in dict.fromkeys(one.member for one in found.trials):
-        mine = [one for one in found.trials if one.member == name]
-        chosen = weights.get(name)
-        rows.append(
-            (
-                name,
-                len(mine),
-                f"{np.mean([one.val_accuracy for one in mine]):.3f}" if mine[0].epochs else "diverged",
-                f"{sum(one.seconds for one in mine):.1f}",
-                f"{chosen[found.metric]:.4f}" if chosen else "-",
-                f"{100 * chosen['weight']:.1f}%" if chosen else "not chosen",
-            )
-        )
+        mine, chosen = [one for one in found.trials if one.member == name], weights.get(name)
+        accuracy = f"{np.mean([one.val_accuracy for one in mine]):.3f}" if mine[0].epochs else "diverged"
+        judged = (f"{chosen[found.metric]:.4f}", f"{100 * chosen['weight']:.1f}%") if chosen else ()
+        seconds = f"{sum(one.seconds for one in mine):.1f}"
+        rows.append((name, len(mine), accuracy, seconds, *(judged or ("-", "not chosen"))))
     headers = ("member", "trainings", "validation accuracy", "seconds", found.metric, "weight")
-    left = (
-        f"<p>Not begun, for want of time: {escape(', '.join(found.left_out))}.</p>" if found.left_out else ""
-    )
+    left = f"<p>Not begun, for want of time: {escape(', '.join(found.left_out))}.</p>"
+    left = left if found.left_out else ""
     early = "<p>The search was stopped early.</p>" if found.interrupted else ""
     curves = {one.member: [row[:3] for row in one.curve] for one in found.trials if one.curve}
     return table_html(f"Chosen by {found.metric}", headers, rows) + left + early + _curves(curves)
@@ -370,7 +257,7 @@ def _curves(curves: Mapping[str, Sequence[Sequence[float]]]) -> str:
 
 def metrics_section(judged: Sequence[Judged], row: Mapping[str, Any], classes: Sequence[str]) -> str:
     if not judged:
-        return "<p>There are no nodes that could judge it.</p>"
+        return NOBODY
     parts = []
     for one in judged:
         usual = row["majority"][one.kind]
@@ -391,24 +278,18 @@ def metrics_section(judged: Sequence[Judged], row: Mapping[str, Any], classes: S
     shown = np.argsort(-counts.sum(axis=1), kind="stable")[:CLASSES].tolist()
     names = [shorten(classes[k], 20) for k in shown]
     lines = [(names[i], *(int(counts[a, b]) for b in shown)) for i, a in enumerate(shown)]
-    parts.append(
-        table_html("Confusion: rows are true, columns predicted", ("true class", *names), lines, True)
-    )
+    title = "Confusion: rows are true, columns predicted"
+    parts.append(table_html(title, ("true class", *names), lines, shades=True))
     sure, right = last.p.max(axis=1), last.p.argmax(axis=1) == last.y
     bins = np.minimum((sure * BINS).astype(int), BINS - 1)
-    points = [
-        (float(sure[bins == k].mean()), float(right[bins == k].mean()))
-        for k in range(BINS)
-        if (bins == k).any()
-    ]
-    return "".join(parts) + chart(
-        "Calibration: share right by confidence", "confidence", {"share right": points}, True
-    )
+    filled = [bins == k for k in range(BINS) if (bins == k).any()]
+    points = {"share right": [(float(sure[one].mean()), float(right[one].mean())) for one in filled]}
+    return "".join(parts) + chart("Calibration: share right by confidence", "confidence", points, ideal=True)
 
 
 def mistakes_section(judged: Sequence[Judged], classes: Sequence[str], shown: Any) -> str:
     if not judged:
-        return "<p>There are no nodes that could judge it.</p>"
+        return NOBODY
     one = judged[-1]
     wrong = mistakes_of(one)
     rows = [
@@ -478,13 +359,7 @@ def card_section(run: Run, trained: Trained, row: Mapping[str, Any]) -> str:
 def run_page(
     run: Run, trained: Trained, judged: Sequence[Judged], nodes: Mapping[str, Any], shown: Any, path: Path
 ) -> str:
-    style, script, page = (
-        (PAGE / name).read_text(encoding="utf-8") for name in ("style.css", "run.js", "run.html")
-    )
-    script = "(() => {\n" + script + "})();\n"
     graph, side, row = trained.graph, run.sidecar, trained.judged_row()
-    empty: dict[str, Any] = {"points": [], "names": [], "labels": [], "predicted": [], "sure": []}
-    empty |= {"classes": [], "explained": [], "whys": []}
     count = len(nodes["points"])
     words = (
         f"{count:,} of {graph.num_nodes:,} nodes, placed by two principal components of what the model makes "
@@ -500,10 +375,9 @@ def run_page(
     if best is not None:
         right = float((best.p.argmax(axis=1) == best.y).mean())
         lead += f" {100 * right:.1f}% right on {len(best.nodes):,} {KINDS[best.kind]}."
-    return Template(page).substitute(
-        policy=policy_for(style, script),
-        style=style,
-        script=script,
+    return page(
+        PAGE / "run.html",
+        [PAGE / "run.js"],
         title=escape(f"Run {shorten(path.name, LETTERS)}"),
         lead=escape(lead),
         data_section=data_section(graph, trained.use_of_labels),
@@ -514,5 +388,5 @@ def run_page(
         use=use_section(path, shorten(graph.node_ids[0], LETTERS)),
         card=card_section(run, trained, row),
         made=escape(", ".join(f"{name} {version}" for name, version in side.versions.items())),
-        data=json_in_script({**empty, **nodes}),
+        data=json_in_script(nodes),
     )

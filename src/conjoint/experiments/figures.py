@@ -76,14 +76,13 @@ def level_figure(chosen: Experiment, rows: Sequence[Row], datasets: list[str]) -
         results = results_of(here, chosen.metric, column=lambda row: str(axis.level(row)))
         for k, model in enumerate(chosen.models):
             levels = sorted(float(level) for name, level in results if name == model)
-            found = [(level, one) for level in levels if (one := results[model, str(level)].estimate)]
+            found = {level: one for level in levels if (one := results[model, str(level)].estimate)}
             if found:
-                places, means, bars = zip(
-                    *((level, 100 * one.mean, 100 * (one.ci95 or 0.0)) for level, one in found), strict=True
-                )
+                means = [100 * one.mean for one in found.values()]
+                bars = [100 * (one.ci95 or 0.0) for one in found.values()]
                 colour, marker = look(k)
                 style: dict[str, Any] = {"color": colour, "marker": marker, "ms": 3.5, "lw": 1.2}
-                axes.errorbar(places, means, yerr=bars, **style, label=model)
+                axes.errorbar(list(found), means, yerr=bars, **style, label=model)
         if axis.log:
             axes.set_xscale("log")
     _names_below(figure, panels)

@@ -8,12 +8,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from ..errors import InputError
-from ..evaluation.run_report import PAGE as RUN_PAGE
-from ..evaluation.run_report import json_in_script, policy_for
+from ..evaluation.html import json_in_script, page, scrolled
 from ..storage import read_text, storage_errors, write_atomically
 from .extension import REMEDY, extension
 from .grid import experiment, experiment_names
@@ -22,7 +20,6 @@ from .rows import Row
 from .tables import Cell, Table, tables_of
 
 PAGE = Path(__file__).with_name("page")
-STYLE = RUN_PAGE / "style.css"  # shared with the report of a run
 PORTRAIT_LIMIT = 64 * 1024**2  # bytes
 PORTRAIT_WORDS = ("classes", "ids")
 PORTRAIT_NUMBERS = ("labels", "predicted", "part", "points", "heard", "speakers", "structural", "layers")
@@ -30,14 +27,10 @@ PORTRAIT_NUMBERS = ("labels", "predicted", "part", "points", "heard", "speakers"
 
 def build_report(rows: Sequence[Row], portrait: Mapping[str, Any] | None = None) -> str:
     """The page as text. `portrait` (see `kept_portrait`) feeds the attention explorer."""
-    names = (STYLE, PAGE / "sort.js", PAGE / "explorer.js", PAGE / "page.html")
-    style, sort, explorer, page = (path.read_text(encoding="utf-8") for path in names)
-    script = "(() => {\n" + sort + "})();\n(() => {\n" + explorer + "})();\n"
     links = [(name, name) for name in experiment_names()] + [("explorer", "attention explorer")]
-    return Template(page).substitute(
-        policy=policy_for(style, script),
-        style=style,
-        script=script,
+    return page(
+        PAGE / "page.html",
+        [PAGE / "sort.js", PAGE / "explorer.js"],
         nav=" ".join(f'<a href="#{escape(name)}">{escape(text)}</a>' for name, text in links),
         count=f"Made from {len(rows)} training runs.",
         sections="\n".join(_section(name, rows) for name in experiment_names()),
@@ -66,15 +59,11 @@ def html_table(table: Table) -> str:
         tag, scope = ("th", ' scope="row"') if column == 0 else ("td", "")
         return f"<{tag}{scope}{marks}>{escape(cell.text)}</{tag}>"
 
-    title = escape(table.title)
-    head = "".join(
-        f'<th scope="col"><button type="button">{escape(name)}</button></th>' for name in table.headers
-    )
+    names = (f'<button type="button">{escape(name)}</button>' for name in table.headers)
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
     body = "".join(f"<tr>{''.join(html_cell(*cell) for cell in enumerate(row))}</tr>\n" for row in table.rows)
-    return (
-        f'<h3>{title}</h3>\n<div class="scroll" tabindex="0" role="region" aria-label="{title}">'
-        f'<table class="sortable"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>'
-    )
+    rows = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>"
+    return scrolled(table.title, f'<table class="sortable">{rows}</table>')
 
 
 def portrait_words(portrait: Mapping[str, Any] | None) -> str:

@@ -7,14 +7,13 @@ line without an end: readers ignore it, the next writer cuts it off.
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, is_number
 from ..storage import append_line, read_text, storage_errors, sync_file, sync_folder
 
 Row = dict[str, Any]
@@ -112,14 +111,10 @@ def select(rows: Iterable[Row], keys: Iterable[str]) -> list[Row]:
 
 def _has_results(row: Row) -> bool:
     """Whether every number that a table may show is there, as a number; a failed run has none to show."""
-    if not isinstance(row["made_with"], dict) or not _is_number(row["seconds"]):
+    if not isinstance(row["made_with"], dict) or not is_number(row["seconds"]):
         return False
     if "failed" in row:
         return isinstance(row["failed"], str)
     release = row.get("release", {})
     measured = [row[name] for name in MEASURED] + [release[name] for name in ACCURACIES if name in release]
-    return isinstance(release, dict) and all(map(_is_number, measured)) and row["epochs"] >= 1
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(release, dict) and all(map(is_number, measured)) and row["epochs"] >= 1

@@ -139,6 +139,9 @@ def level_lines(
     )
 
 
+FORMS = ("{:.0f}", "{}", "{:.1f} GB", "{:.0f} MiB", "{:.1f} ms")  # of the numbers of `size_table`
+
+
 def size_table(chosen: Experiment, rows: Sequence[Row]) -> Iterator[Table]:
     """Parameters and memory beside the paper's, and the time that an epoch takes."""
     done = {
@@ -151,17 +154,8 @@ def size_table(chosen: Experiment, rows: Sequence[Row]) -> Iterator[Table]:
         for model in chosen.models:
             count, memory = chosen.published(model, dataset) or (None, None)
             parameters, grown, epoch = done.get((model, dataset), (None, None, None))
-            lines.append(
-                (
-                    Cell(title_of(dataset)),
-                    Cell(model),
-                    number_cell(count, "{:.0f}"),
-                    number_cell(parameters, "{}"),
-                    number_cell(memory, "{:.1f} GB"),
-                    number_cell(grown, "{:.0f} MiB"),
-                    number_cell(epoch, "{:.1f} ms"),
-                )
-            )
+            values = (count, parameters, memory, grown, epoch)
+            lines.append((Cell(title_of(dataset)), Cell(model), *map(number_cell, values, FORMS)))
     counts, memories = ("parameters, published", "parameters"), ("memory, published (GPU)", "memory (CPU)")
     yield Table(chosen.title, ("graph", "model", *counts, *memories, "epoch"), tuple(lines), len(rows))
 

@@ -26,19 +26,8 @@ MANIFEST = "manifest.json"
 FORMATS = (1, 2)
 SPARSE = ("x_data", "x_indices", "x_indptr")  # in place of x
 # name -> the kinds of number that it may hold, in the manifest's order
-ARRAYS = {
-    "x": "f",
-    "x_data": "f",
-    "x_indices": "i",
-    "x_indptr": "i",
-    "y": "i",
-    "part": "i",
-    "ids": "iU",
-    "time": "f",
-    "col": "i",
-    "rowptr": "i",
-    "weight": "f",
-}
+ARRAYS = {"x": "f", "x_data": "f", "x_indices": "i", "x_indptr": "i", "y": "i", "part": "i", "ids": "iU"}
+ARRAYS |= {"time": "f", "col": "i", "rowptr": "i", "weight": "f"}
 
 
 @dataclass(frozen=True)
@@ -169,7 +158,9 @@ def open_folder(folder: str | Path) -> Graph:
     strange = next((name for name, values in read.items() if not np.isfinite(values).all()), None)
     if strange is not None:
         raise InputError(f"{folder / strange}.npy: not all are finite numbers; ingest the graph again")
-    part, weight = read.get("part"), read.get("weight")
+    part, weight, published = read.get("part"), read.get("weight"), dict[str, Any]()
+    if part is not None:
+        published["given"] = tuple(np.flatnonzero(part == number) for number in range(3))
     return Graph(
         given_x=maps["x"].values if "x" in maps else _sparse_features(folder, read, manifest),
         y=torch.from_numpy(y),
@@ -179,7 +170,7 @@ def open_folder(folder: str | Path) -> Graph:
         class_names=list(manifest.class_names),
         name=manifest.name,
         notes=list(manifest.notes),
-        published={} if part is None else {"given": _rows_of_parts(part)},
+        published=published,
         node_time=read.get("time"),
         feature_names=list(manifest.feature_names) or None,
         folder=folder.absolute(),
@@ -194,11 +185,6 @@ def _sparse_features(folder: Path, read: Mapping[str, Array], manifest: Manifest
         return csr_tensor(crow, col, values, (manifest.nodes, manifest.features))
     except RuntimeError:
         raise InputError(f"{folder}/x_*.npy: no sparse matrix; ingest the graph again") from None
-
-
-def _rows_of_parts(part: Array) -> tuple[Array, Array, Array]:
-    """Rows of train, val and test."""
-    return np.flatnonzero(part == 0), np.flatnonzero(part == 1), np.flatnonzero(part == 2)
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -77,15 +77,6 @@ class Ensemble(ScoredModel):
         ]
         return Ensemble([first[name][1] for name in names], infos, self.temperature).eval()
 
-    def member_probabilities(self, x: Tensor, graph: Adjacency) -> dict[str, tuple[float, Tensor]]:
-        """By name: its weight, and the mean of its trainings' probabilities."""
-        found: dict[str, tuple[float, Tensor]] = {}
-        for info, member in self.each():
-            part = info.weight * member.probabilities(self.reads(info, x), graph)
-            weight, total = found.get(info.name, (0.0, torch.zeros_like(part)))
-            found[info.name] = (weight + info.weight, total + part)
-        return {name: (weight, total / weight) for name, (weight, total) in found.items()}
-
     def embed(self, x: Tensor, graph: Adjacency) -> Tensor:
         """The hidden units of one training of each member, rows of length sqrt(weight), side by side."""
         parts, seen = [], set[str]()

@@ -23,11 +23,6 @@ from .release import ReleaseCAT
 from .residual import ResidualCAT
 from .simple import BoostedTrees, HopLinear, LabelPropagation
 
-__all__ = [
-    *("ALIASES", "BODIES", "ENSEMBLE", "MAKERS", "MODELS", "build", "input_features", "input_graph"),
-    *("parse", "reads_embedding", "settings_of"),
-]
-
 # Of features, classes, settings and the intervention.
 Maker = Callable[[int, int, dict[str, Any], Intervention | None], NodeModel]
 

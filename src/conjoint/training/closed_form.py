@@ -141,9 +141,8 @@ def _products(graph: Graph, x: Any, hops: list[int], rows: Array) -> Products:
 
 def _mean_with_self(graph: Graph) -> sp.csr_array:
     adj, nodes = graph.adjacency, graph.num_nodes
-    matrix = sp.csr_array(
-        (np.ones(adj.num_entries), adj.col.numpy(), adj.rowptr.numpy()), shape=(nodes, nodes)
-    )
+    entries = (np.ones(adj.num_entries), adj.col.numpy(), adj.rowptr.numpy())
+    matrix = sp.csr_array(entries, shape=(nodes, nodes))
     return sp.csr_array(sp.diags_array(1.0 / np.maximum(1.0, matrix.sum(axis=1))) @ matrix)
 
 
@@ -191,9 +190,8 @@ def fit_boosting(
         if blank.per_round > 1:
             blank.baseline[only] = 0.0
         return blank
-    maker = HistGradientBoostingClassifier(
-        max_iter=given or ROUNDS, early_stopping=False, random_state=seed, **BOOSTING
-    )
+    stop = {"max_iter": given or ROUNDS, "early_stopping": False}
+    maker = HistGradientBoostingClassifier(random_state=seed, **stop, **BOOSTING)
     weights, of_val = _weights(graph, split, config)
     maker.fit(table[train], y[train], sample_weight=weights)
     if given:
@@ -211,36 +209,31 @@ def _as_model(maker: Any, rounds: int, graph: Graph, blank: BoostedTrees, rank: 
     """The first rounds as arrays, children behind their parents."""
     known = [int(c) for c in maker.classes_]
     columns = [0] if blank.per_round == 1 else known[-maker.n_trees_per_iteration_ :]  # of two, the second
-    parts: dict[str, list[Array]] = {name: [] for name in ("column", "threshold", "left", "right", "value")}
-    absent = 0  # a leaf of value 0, for classes without training nodes
-    for name, value in (("column", 0), ("threshold", 0.0), ("left", 0), ("right", 0), ("value", 0.0)):
-        parts[name].append(np.array([value]))
-    root = np.full((rounds, blank.per_round), absent)
-    size = 1
+    names = ("column", "threshold", "left", "right", "value")
+    parts: list[tuple[Any, ...]] = [
+        ([0], [0.0], [0], [0], [0.0])
+    ]  # a leaf of 0: classes without training nodes
+    root, size = np.zeros((rounds, blank.per_round), dtype=np.int64), 1
     for k, trees in enumerate(maker._predictors[:rounds]):
         for place, tree in zip(columns, trees, strict=True):
-            nodes = tree.nodes
-            here = size + np.arange(len(nodes))
+            nodes, here = tree.nodes, size + np.arange(len(tree.nodes))
             leaf = nodes["is_leaf"].astype(bool)
-            parts["column"].append(np.where(leaf, 0, nodes["feature_idx"]))
-            parts["threshold"].append(np.where(leaf, 0.0, nodes["num_threshold"]))
-            parts["left"].append(np.where(leaf, here, size + nodes["left"].astype(np.int64)))
-            parts["right"].append(np.where(leaf, here, size + nodes["right"].astype(np.int64)))
-            parts["value"].append(np.where(leaf, nodes["value"], 0.0))
+            below = [np.where(leaf, here, size + nodes[side].astype(np.int64)) for side in ("left", "right")]
+            split = (np.where(leaf, 0, nodes[name]) for name in ("feature_idx", "num_threshold"))
+            parts.append((*split, *below, np.where(leaf, nodes["value"], 0.0)))
             root[k, place] = size
             size += len(nodes)
     sizes = {"nodes": size, "rounds": rounds, "rank": rank, "labelled": graph.num_nodes}
     model = BoostedTrees(graph.num_features, graph.num_classes, **sizes)
     model.labels.copy_(blank.labels)
-    for name, arrays in parts.items():
+    for name, arrays in zip(names, zip(*parts, strict=True), strict=True):
         getattr(model, name).copy_(torch.from_numpy(np.concatenate(arrays)))
     model.basis.copy_(blank.basis)
     model.root.copy_(torch.from_numpy(root))
     model.baseline.fill_(ABSENT if blank.per_round > 1 else 0.0)
     model.baseline[known if blank.per_round > 1 else 0] = 0.0
-    model.baseline[columns] = torch.from_numpy(
-        np.asarray(maker._baseline_prediction, dtype=np.float64).ravel()
-    )
+    start = np.asarray(maker._baseline_prediction, dtype=np.float64).ravel()
+    model.baseline[columns] = torch.from_numpy(start)
     return model
 
 

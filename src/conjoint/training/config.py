@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import tomli_w
 
-from ..errors import InputError, is_whole
+from ..errors import InputError, is_number, is_whole
 from .stopping import RULES
 
 Kind = TypeVar("Kind")
@@ -38,11 +38,7 @@ def _whole(default: int, least: int, remedy: str = "") -> Any:
 
 
 def _number(default: float | None, remedy: str, inside: Callable[[float], bool] = lambda v: v >= 0) -> Any:
-    def allowed(value: Any) -> bool:
-        real = isinstance(value, int | float) and not isinstance(value, bool)
-        return real and math.isfinite(value) and inside(value)
-
-    return _setting(default, allowed, remedy)
+    return _setting(default, lambda value: is_number(value) and inside(value), remedy)
 
 
 def _share(default: float) -> Any:
@@ -56,9 +52,8 @@ def _one_of(default: Any, *names: str) -> Any:
 def _is_class_weight(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return isinstance(value, str) and value == BALANCED
-    numbers = [w for w in value.values() if isinstance(w, int | float) and not isinstance(w, bool)]
-    named = all(isinstance(name, str) for name in value)
-    return named and 0 < len(numbers) == len(value) and all(0 < w < math.inf for w in numbers)
+    named = len(value) > 0 and all(isinstance(name, str) for name in value)
+    return named and all(is_number(weight) and weight > 0 for weight in value.values())
 
 
 def _check(settings: Any, prefix: str = "") -> None:

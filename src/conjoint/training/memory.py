@@ -139,8 +139,8 @@ def describe(
     for name, value in (("edges", edges), ("nonzeros", nonzeros)):
         if value is not None:
             check_whole(name, value, 0)
-    made, chosen = _unbuilt(model, nodes, features, classes, settings or {})
-    network, memory = Network.of(made, chosen, classes), None
+    made, chosen, network = _unbuilt(model, nodes, features, classes, settings or {})
+    memory = None
     if edges is not None:
         full = Sizes(nodes, 2 * edges + nodes, _stored(nodes, features, nonzeros))
         cut = Sizes(nodes, 2 * edges, nodes * features)
@@ -162,11 +162,12 @@ def describe(
 
 def _unbuilt(
     model: str, nodes: int, features: int, classes: int, settings: Mapping[str, Any]
-) -> tuple[NodeModel, dict[str, Any]]:
-    """The model without memory for its weights, and all of its settings."""
+) -> tuple[NodeModel, dict[str, Any], Network]:
+    """The model without memory for its weights, all of its settings, and what its memory depends on."""
     with torch.device("meta"):
         made = build(model, features=features, classes=classes, num_nodes=nodes, **settings)
-    return made, {**settings_of(model), **settings}
+    chosen = {**settings_of(model), **settings}
+    return made, chosen, Network.of(made, chosen, classes)
 
 
 def _stored(nodes: int, features: int, nonzeros: int | None) -> int:
@@ -226,9 +227,8 @@ def _read(path: str) -> str:
 
 def full_memory(model: str, settings: Mapping[str, Any], graph: Graph, passes: int = 1) -> int:
     """Bytes of training a model on the full graph."""
-    nodes, features = graph.num_nodes, graph.num_features
-    made, chosen = _unbuilt(model, nodes, features, max(2, graph.num_classes), settings)
-    return _full(graph, Network.of(made, chosen, max(2, graph.num_classes)), passes)[1]
+    sizes = (graph.num_nodes, graph.num_features, max(2, graph.num_classes))
+    return _full(graph, _unbuilt(model, *sizes, settings)[2], passes)[1]
 
 
 def _full(graph: Graph, network: Network, passes: int) -> tuple[Sizes, int]:
@@ -258,9 +258,8 @@ def choose_way(
     """
     available = available_memory() if available is None else available
     usable, passes = USABLE * available, 1 if consistency is None else consistency.passes
-    nodes, features, classes = graph.num_nodes, graph.num_features, max(2, graph.num_classes)
-    made, chosen = _unbuilt(model, nodes, features, classes, settings)
-    network = Network.of(made, chosen, classes)
+    nodes, features = graph.num_nodes, graph.num_features
+    made, _, network = _unbuilt(model, nodes, features, max(2, graph.num_classes), settings)
     sizes, full = _full(graph, network, passes)
     if made.reach is None:
         return Way("full", full, available, "this model needs all of it", full > usable)

@@ -6,11 +6,10 @@ from typing import Any
 from torch import Tensor
 
 from ...errors import InputError
-from ..names import KINDS, kinds
+from ..names import KINDS as KINDS
+from ..names import kinds
 from . import computed, factors
 from .base import Constant, EdgeScores, Intervention, Several
-
-__all__ = ["CLASSES", "KINDS", "as_intervention", "kinds", "make"]
 
 
 def make(name: str, num_nodes: int, classes: int, **choices: Any) -> Intervention:
@@ -31,11 +30,10 @@ def as_intervention(given: Intervention | Tensor | str | None) -> Intervention |
         return given
     for part, kind in zip(given.split("+"), kinds(given), strict=True):
         if kind.per_node:
-            name = CLASSES[part].__name__
             raise InputError(
                 f"intervention: {part!r} has a row of factors per node, so it needs to know how many there "
-                f"are; pass intervention={name}(num_nodes, rank)"
-                "; the number of classes is a good rank"
+                f"are; pass intervention={CLASSES[part].__name__}(num_nodes, rank); the number of classes is "
+                "a good rank"
             )
     return make(given, 0, 0)
 

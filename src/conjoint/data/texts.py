@@ -1,8 +1,8 @@
-"""Texts into vectors by a sentence-embedding model that the user has installed. Nothing is downloaded.
+"""Columns of prose or names into numbers: TF-IDF, or vectors of a sentence-embedding model.
 
-A model is a folder as sentence-transformers writes it, or an installed package that holds one: its files
-are read, its code is not run, and weights are safetensors. Vectors are kept in the user's cache, by the
-content of model and texts, since every verb reads the tables anew.
+Such a model is installed by the user, as a folder that sentence-transformers wrote or a package that holds
+one: its files are read, its code is not run, weights are safetensors, and nothing is downloaded. Vectors are
+kept in the user's cache, by the content of model and texts, since every verb reads the tables anew.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import scipy.sparse as sp
 
 from ..benchmark_files import cache_folder
 from ..errors import InputError, argument
@@ -25,6 +26,29 @@ from .npz import read_array
 Array = npt.NDArray[Any]
 MODULES = "modules.json"  # what makes a folder one of sentence-transformers
 BATCH = 64
+MAX_WORDS = 5000  # TF-IDF keeps this many of the most frequent words, and as many pieces of words
+SHORT = 100  # characters: names and titles, in which few words come twice; of longer texts words are enough
+
+
+def text_block(column: pl.Series, place: str, columns: Any, known: slice) -> tuple[list[str], sp.csr_matrix]:
+    """TF-IDF with the words of the known rows. Names of its columns, and the columns."""
+    from sklearn.feature_extraction.text import TfidfVectorizer  # half a second that other tables are spared
+
+    texts = column.fill_null("").to_list()
+    kinds: dict[str, dict[str, Any]] = {":": {}}
+    if columns.reading > 1 and float(column[known].str.len_chars().median() or 0) <= SHORT:  # type: ignore[arg-type]
+        kinds["~"] = {"analyzer": "char_wb", "ngram_range": (2, 4), "sublinear_tf": True}
+    names, blocks = [], []
+    try:
+        for mark, options in kinds.items():
+            vectorizer = TfidfVectorizer(max_features=MAX_WORDS, dtype=np.float32, **options)
+            blocks.append(sp.csr_matrix(vectorizer.fit(texts[known]).transform(texts)))
+            names += [f"{column.name}{mark}{word}" for word in vectorizer.get_feature_names_out()]
+    except ValueError:
+        raise InputError(
+            f"{place}, column {column.name!r} holds no words; leave it out: {argument('ignore', column.name)}"
+        ) from None
+    return names, sp.hstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
 
 
 def sentence_block(column: pl.Series, model: str, known: slice) -> tuple[list[str], Array]:
@@ -62,9 +86,8 @@ def model_folder(model: str) -> Path:
 def embedded(texts: Sequence[str], folder: Path) -> Array:
     """[texts, width] float32, from the cache if the same model read the same texts before."""
     digest = hashlib.sha256()
-    for file in sorted(
-        path for path in folder.rglob("*") if path.suffix in (".json", ".safetensors", ".txt")
-    ):
+    read = [path for path in folder.rglob("*") if path.suffix in (".json", ".safetensors", ".txt")]
+    for file in sorted(read):
         with open(file, "rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())
     for text in texts:
