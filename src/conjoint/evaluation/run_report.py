@@ -351,7 +351,9 @@ def tried_section(trained: Trained) -> str:
         )
     headers = ("member", "trainings", "validation accuracy", "seconds", found.metric, "weight")
     left = (
-        f"<p>Not begun, for want of time: {escape(', '.join(found.left_out))}.</p>" if found.left_out else ""
+        f"<p>Not begun or given up, for want of time: {escape(', '.join(found.left_out))}.</p>"
+        if found.left_out
+        else ""
     )
     early = "<p>The search was stopped early.</p>" if found.interrupted else ""
     curves = {one.member: [row[:3] for row in one.curve] for one in found.trials if one.curve}
