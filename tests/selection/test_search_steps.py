@@ -163,7 +163,7 @@ def test_later_folds_of_networks_take_the_epochs_of_the_first(monkeypatch: pytes
 
     def watch(*told: Any) -> Any:
         entered.append(told)
-        return nullcontext("show")
+        return nullcontext(lambda row: row["epoch"] * 2)
 
     made = searching(watch=watch)
     asked = {"epochs": 40, "patience": 9, "rule": "release", "see_test": True}
@@ -175,7 +175,7 @@ def test_later_folds_of_networks_take_the_epochs_of_the_first(monkeypatch: pytes
     (spec, split, first, more), (_, _, later, _), (_, _, closed, _) = seen
     assert (spec.name, spec.features, spec.classes, spec.num_nodes) == ("rescat-i-mf", 12, 3, 60)
     assert spec.settings == {"hidden": 64} and split is made.splits[0]
-    assert more == {"run": None, "progress": "show"}
+    assert more["run"] is None and more["progress"]({"epoch": 21}) == 42
     assert (first.epochs, first.patience, first.seed, first.evaluate_every) == (40, 9, 3, 1)
     assert (later.epochs, later.patience, later.seed, later.evaluate_every) == (17, 0, 5, 17)
     assert (closed.epochs, closed.seed) == (TrainConfig().epochs, 5) and first.rule == "val-loss"
@@ -355,3 +355,48 @@ def test_an_interrupt_before_anything_was_judged_is_passed_on(monkeypatch: pytes
     monkeypatch.setattr(Search, "attempt", stop)
     with pytest.raises(Interrupted):
         learn_ensemble(GRAPH, ALL, 0, members=CLOSED, budget=Budget(trials=3))
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_training_that_goes_on_long_after_the_limit_is_given_up(processes: int) -> None:
+    members = [BY_NAME["label propagation"], BY_NAME["residual attention"], BY_NAME["perceptron"]]
+    members = [replace(one, train={**one.train, "epochs": 10**6, "patience": 0}) for one in members]
+    seen = list[str]()
+
+    def watch(title: str, epochs: int) -> Any:
+        def show(row: dict[str, Any]) -> None:
+            seen.append(title)
+            made.deadline = -1e9  # long ago
+
+        return nullcontext(show)
+
+    made = Search(GRAPH, ALL, 3, "accuracy", Budget(minutes=1e4), None, members, None, watch, processes)
+    made.run()
+    assert seen[-1].startswith(("residual attention", "perceptron")) and len({*seen}) == 1
+    assert sorted(made.left_out) == ["perceptron", "residual attention"]
+    assert [one.member for one in made.trials] == ["label propagation"]
+    _, spec, found = made.result(False, False)
+    assert {row["name"] for row in spec["members"]} == {"label propagation"}
+    assert set(found.left_out) == {"perceptron", "residual attention"}
+
+
+def test_what_is_late_is_given_up_only_when_something_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.time, "monotonic", lambda: 100.0)
+    made = searching(budget=Budget(minutes=1.0))
+    made.deadline = 87.9
+    made.give_up_if_late()
+    made.trials = [SimpleNamespace()]  # type: ignore[list-item]
+    with pytest.raises(module.Late):
+        made.give_up_if_late()
+    made.deadline = 88.1  # a fifth of the minute beyond
+    made.give_up_if_late()
+    made.deadline = None
+    made.give_up_if_late()
+
+
+@pytest.mark.parametrize("name", ["logistic", "smoothed logistic", "label propagation"])
+def test_models_without_epochs_can_be_given_up_too(name: str) -> None:
+    made = searching(budget=Budget(minutes=1.0))
+    made.trials, made.deadline = [SimpleNamespace()], 0.0  # type: ignore[list-item]
+    with pytest.raises(module.Late):
+        made.work(made.job(BY_NAME[name], 0), None)

@@ -98,7 +98,11 @@ def members_text(portfolio: Portfolio) -> str:
         {"member": one["name"], "weight": share(one["weight"]), metric: f"{one[metric]:.4f}"}
         for one in portfolio.members
     ]
-    left = f"\nnot begun, for want of time: {', '.join(portfolio.left_out)}" if portfolio.left_out else ""
+    left = (
+        f"\nnot begun or given up, for want of time: {', '.join(portfolio.left_out)}"
+        if portfolio.left_out
+        else ""
+    )
     early = "\nstopped early; --resume goes on with the rest" if portfolio.interrupted else ""
     return f"{table(rows, right=('weight', metric))}{left}{early}\n"
 

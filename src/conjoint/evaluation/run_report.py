@@ -238,7 +238,7 @@ def tried_section(trained: Trained) -> str:
         seconds = f"{sum(one.seconds for one in mine):.1f}"
         rows.append((name, len(mine), accuracy, seconds, *(judged or ("-", "not chosen"))))
     headers = ("member", "trainings", "validation accuracy", "seconds", found.metric, "weight")
-    left = f"<p>Not begun, for want of time: {escape(', '.join(found.left_out))}.</p>"
+    left = f"<p>Not begun or given up, for want of time: {escape(', '.join(found.left_out))}.</p>"
     left = left if found.left_out else ""
     early = "<p>The search was stopped early.</p>" if found.interrupted else ""
     curves = {one.member: [row[:3] for row in one.curve] for one in found.trials if one.curve}

@@ -43,7 +43,7 @@ class Portfolio:
     trials: tuple[Trial, ...]
     members: tuple[dict[str, Any], ...]  # name, weight, metric; the best first
     estimate: dict[str, float]  # every metric of the ensemble
-    left_out: tuple[str, ...] = ()  # members that were not begun, as time would not have sufficed
+    left_out: tuple[str, ...] = ()  # members that were not begun or given up, for want of time
     interrupted: bool = False
     # The nodes that `estimate` is of, and the ensemble's probabilities by trainings without them. None:
     # labels were too few to hold any out, and `estimate` is of those that trained.

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ..errors import Diverged, InputError, Interrupted
+from ..errors import ConjointError, Diverged, InputError, Interrupted
 from ..graph.graph import Graph
 from ..graph.splits import Split
 from ..nn import zoo
@@ -50,6 +50,11 @@ KEPT = 5  # networks that are trained more than once, at most
 RESERVE = 0.5  # of the time that is left: for the other folds
 CURVE = 60  # points of a learning curve
 HOPELESS = 3.0  # standard errors behind the best on the first fold
+OVERTIME = 0.2  # of the time: what goes on for longer than that beyond the limit is given up
+
+
+class Late(ConjointError):
+    """A training that has not ended in time."""
 
 
 class Job(NamedTuple):
@@ -156,6 +161,7 @@ class Search:
         self.most = budget.trials
         minutes = budget.minutes if budget.minutes is not None else default_minutes(self.facts)
         self.deadline = None if budget.trials is not None else time.monotonic() + 60.0 * minutes
+        self.overtime = OVERTIME * 60.0 * minutes
         limit = f"{minutes:.1f} minutes at most" if self.most is None else f"{self.most} trainings at most"
         self.crossed = len(self.splits) > 1
         self.unjudged = self.splits[0].val is self.splits[0].train
@@ -242,6 +248,9 @@ class Search:
         except Diverged:
             self.trials.append(Trial(member.name, fold, -1.0, 0.0, 1e30, 0, time.monotonic() - started))
             return
+        except Late:
+            self.left_out += [] if member.name in self.left_out else [member.name]
+            return
         val = split.val.numpy()
         truth, shares = self.y[val], found.shares[val]
         known.merits[fold] = merit(self.metric, truth, shares)
@@ -267,6 +276,7 @@ class Search:
         title, epochs = f"{job.member}, {self.splits[job.fold].name}", self.config(job).epochs
         with nullcontext() if self.watch is None else self.watch(title, epochs) as show:
             if self.workers is None:
+                self.give_up_if_late()
                 return self.work(job, show)
             told = 0
             while True:
@@ -278,6 +288,7 @@ class Search:
                 if done:
                     break
                 self.stop_if_asked(job, told)
+                self.give_up_if_late()
                 self.employ(self.workers, job)
                 self.workers.turn()
             good, found = self.workers.done.pop(job)
@@ -299,6 +310,11 @@ class Search:
         for one in [one for one in (job, *later) if not workers.knows(one)][: len(workers.idle)]:
             workers.start(one)
 
+    def give_up_if_late(self) -> None:
+        """The limit of time was predicted to suffice, and did not; something was finished all the same."""
+        if self.deadline is not None and self.trials and time.monotonic() > self.deadline + self.overtime:
+            raise Late("the time is up")
+
     def stop_if_asked(self, job: Job, epoch: int) -> None:
         if self.interrupt is not None and self.interrupt.is_set():
             raise Interrupted(f"stopped in {job.member} after epoch {epoch}", epoch)
@@ -313,6 +329,11 @@ class Search:
 
     def work(self, job: Job, on_epoch: OnEpoch | None) -> Outcome:
         """The training, or what an earlier one left in the folder."""
+
+        def told(row: dict[str, Any]) -> object:
+            self.give_up_if_late()
+            return None if on_epoch is None else on_epoch(row)
+
         started, graph, split, config = time.monotonic(), self.graph, self.splits[job.fold], self.config(job)
         member = self.judged[job.member].member
         spec = ModelSpec(
@@ -328,7 +349,9 @@ class Search:
             history = run.history(result["epochs"])
             fitted = Fitted(model, config, history, result["best_epoch"], str(result.get("stopped")))
         else:
-            fitted, settings = train_model(spec, graph, split, config, run=run, progress=on_epoch)
+            fitted, settings = train_model(
+                spec, graph, split, config, run=run, progress=told, check=self.give_up_if_late
+            )
         return Outcome(
             {name: part.numpy() for name, part in fitted.model.state_dict().items()},
             settings,
@@ -437,12 +460,14 @@ def train_model(
     *,
     run: Run | None = None,
     progress: OnEpoch | None = None,
+    check: Callable[[], None] | None = None,
 ) -> tuple[Fitted, dict[str, Any]]:
-    """A trained model and the settings that build it again: by epochs, or in closed form where it has one."""
+    """A trained model and the settings that build it again: by epochs, told to `progress`, or in closed form
+    where it has one, when `check` is called now and then. Either may end the training by an error."""
     if spec.name not in CLOSED_FORMS:
         model = spec.build(config.seed)
         return fit(model, graph, split, config, progress=progress, run=run), dict(spec.settings)
-    fitted, settings = fit_closed_form(spec.name, dict(spec.settings), graph, split, config)
+    fitted, settings = fit_closed_form(spec.name, dict(spec.settings), graph, split, config, check=check)
     if run is not None:
         run.sidecar = replace(run.sidecar, model=replace(spec, settings=settings))
         run.adopt(fitted.history, snapshot(fitted.model), fitted.result())

@@ -20,6 +20,7 @@ from .loop import Fitted
 from .loss import label_weights
 
 Array = npt.NDArray[Any]
+Check = Callable[[], None]
 STRENGTHS = (0.1, 1.0, 10.0, 100.0)  # of logistic regression, as scikit-learn's C
 TELEPORTS = (0.02, 0.1, 0.3)
 ITERATIONS = 200
@@ -49,7 +50,12 @@ def fit_linear(graph: Graph, split: Split, hops: str, config: TrainConfig = PLAI
 
 @one_thread
 def _linear(
-    graph: Graph, split: Split, hops: str, config: TrainConfig, given: float | None
+    graph: Graph,
+    split: Split,
+    hops: str,
+    config: TrainConfig,
+    given: float | None,
+    check: Check | None = None,
 ) -> tuple[HopLinear, float]:
     """The model and its strength: the given one, or what validation nodes choose."""
     model = HopLinear(graph.num_features, graph.num_classes, hops=hops)
@@ -79,11 +85,16 @@ def _linear(
         value = -(counts * log_softmax(z, axis=1) * target).sum() + 0.5 * (weight @ weight) / strength
         return float(value), np.concatenate([slopes, error.sum(axis=0)])
 
+    def stepped(flat: Array) -> None:
+        if check is not None:
+            check()
+
     from scipy.optimize import minimize  # a tenth of a second that no other training waits for
 
     best, now = (np.inf, np.zeros(size + classes), 0.0), np.zeros(size + classes)
     for strength in STRENGTHS:  # from simple to flexible, each from where the last one ended
-        now = minimize(loss, now, (strength,), "L-BFGS-B", jac=True, options={"maxiter": ITERATIONS}).x
+        options = {"maxiter": ITERATIONS}
+        now = minimize(loss, now, (strength,), "L-BFGS-B", jac=True, options=options, callback=stepped).x
         missed = log_loss(log_softmax(logits(now)[len(train) :], axis=1), y[val], of_val)
         if given is None and missed > best[0]:
             break
@@ -146,7 +157,9 @@ def _mean_with_self(graph: Graph) -> sp.csr_array:
     return sp.csr_array(sp.diags_array(1.0 / np.maximum(1.0, matrix.sum(axis=1))) @ matrix)
 
 
-def fit_propagation(graph: Graph, split: Split, given: float | None = None) -> LabelPropagation:
+def fit_propagation(
+    graph: Graph, split: Split, given: float | None = None, check: Check | None = None
+) -> LabelPropagation:
     """Labels of training nodes; validation nodes choose how far they go, unless the teleport is given.
     Weights of labels play no part."""
     y = graph.y.numpy()
@@ -161,6 +174,8 @@ def fit_propagation(graph: Graph, split: Split, given: float | None = None) -> L
         missed = log_loss(found, y[split.val.numpy()])
         if best is None or missed < best[0]:
             best = missed, model
+        if check is not None:
+            check()
     assert best is not None
     return best[1]
 
@@ -247,18 +262,21 @@ def fit_closed_form(
     split: Split,
     config: TrainConfig,
     like: Fitted | None = None,
+    check: Check | None = None,
 ) -> tuple[Fitted, dict[str, Any]]:
     """The model called `name`, as `fit` would give it, and the settings that build it again.
 
-    `like`: an earlier one, whose strength, teleport or rounds this one has; its validation nodes chose them.
+    Args:
+        like: an earlier one, whose strength, teleport or rounds it has; validation nodes of that chose them.
+        check: called now and then, so that it may end the work by an error; not while trees are boosted.
     """
     model: Any
     given = None if like is None else like.metrics["chosen"]
     chosen: float
     if name == "logistic":
-        model, chosen = _linear(graph, split, settings.get("hops", "0"), config, given)
+        model, chosen = _linear(graph, split, settings.get("hops", "0"), config, given, check)
     elif name == "label-propagation":
-        model = fit_propagation(graph, split, given)
+        model = fit_propagation(graph, split, given, check)
         settings, chosen = {"teleport": model.teleport, "steps": model.steps}, model.teleport
     else:
         model = fit_boosting(graph, split, config.seed, config=config, given=given)
