@@ -4,6 +4,8 @@
     python scripts/mutants.py --reach tests/nn/test_cat.py   the same for files that were changed (seconds)
     python scripts/mutants.py --sample 150 --seed 7   try a fresh sample; go on with one that was stopped
     python scripts/mutants.py --again                 those that survived, after tests were added
+    python scripts/mutants.py --practise 500          where are tests missing? by mutants that no sample has
+    python scripts/mutants.py --practise 0 --again    those of them that survived, after tests were added
     python scripts/mutants.py --summary               the score, into results/mutants/score.json; who survived
 
 The score that counts is that of the last sample when it was drawn (`percent_first` in score.json): tests are
@@ -65,6 +67,7 @@ FOLDER = ROOT / "results" / "mutants"
 ROWS, REASONS, SCORE = FOLDER / "rows.jsonl", FOLDER / "survivors.toml", FOLDER / "score.json"
 PRACTISED = FOLDER / "practised.txt"  # mutants that were looked at while tests were written
 REACH = ROOT / "build" / "reach.json"
+PRACTICE = ROOT / "build" / "practice.jsonl"  # how those ended; not kept
 TESTS = [
     "tests/nn", "tests/kernels", "tests/training", "tests/selection", "tests/experiments/test_stats.py",
     "tests/experiments/test_execute.py", "tests/experiments/test_runner.py", "tests/estimator",
@@ -311,7 +314,18 @@ def try_mutants(sample: list[Mutant], seed: int, again: bool) -> None:
 Drawn = list[tuple[Mutant, int]]  # and the seed of its order
 
 
-def _try_in_process(todo: Drawn, reach: dict[str, Any], answer: Path) -> Drawn:
+def practise(number: int, seed: int, again: bool) -> None:
+    """Mutants of functions, in forks alone; none of them is drawn for a sample."""
+    reach, every = json.loads(REACH.read_text()), all_mutants()
+    todo = [(mutant, seed) for mutant in drawn(number, -seed)]  # an order that is no sample's
+    if again:
+        left = [row["key"] for row in read_rows(PRACTICE) if alive(row)]
+        todo += [(every[key], seed) for key in left if key in every]
+    with tempfile.TemporaryDirectory() as folder:
+        _try_in_process(todo, reach, Path(folder) / "missed.json", PRACTICE)
+
+
+def _try_in_process(todo: Drawn, reach: dict[str, Any], answer: Path, rows: Path = ROWS) -> Drawn:
     """Append rows of mutants that were killed so; the others. In a fork: this process imports no package."""
     import pytest
 
@@ -324,7 +338,7 @@ def _try_in_process(todo: Drawn, reach: dict[str, Any], answer: Path) -> Drawn:
             if outcome not in ("killed", "timeout"):  # noted now: a sample that is stopped has not only kills
                 outcome, noticed = UNDECIDED, ""
                 left.append(place)
-            _keep(mutant, drawn_by, outcome, noticed, len(tests), began)
+            _keep(mutant, drawn_by, outcome, noticed, len(tests), began, rows)
         answer.write_text(json.dumps(left))
 
     for name in WARM:
@@ -347,11 +361,16 @@ def _seconds(tests: list[str], reach: dict[str, Any]) -> float:
     return sum(reach[name]["seconds"] if name in reach else 40.0 for name in tests)
 
 
-def _keep(mutant: Mutant, seed: int, outcome: str, noticed: str, tests: int, began: float) -> None:
+def _keep(
+    mutant: Mutant, seed: int, outcome: str, noticed: str, tests: int, began: float, rows: Path = ROWS
+) -> None:
     row = {"key": mutant.key, **asdict(mutant), "outcome": outcome, "tests": tests, "by": noticed}
     row |= {"seed": seed, "seconds": round(time.monotonic() - began, 1)}
-    with open(ROWS, "a") as file:
+    with open(rows, "a") as file:
         file.write(json.dumps(row) + "\n")
+    if rows == PRACTICE and mutant.key not in PRACTISED.read_text().split():
+        with open(PRACTISED, "a") as file:
+            file.write(f"{mutant.key}\n")
     print(f"{outcome:9} {told(row)}", flush=True)
 
 
@@ -359,10 +378,10 @@ def told(row: dict[str, Any]) -> str:
     return f"{row['module']}:{row['line']} {row['before']} -> {row['after']} in {row['within']}"
 
 
-def read_rows(first: bool = False) -> list[dict[str, Any]]:
+def read_rows(path: Path = ROWS, first: bool = False) -> list[dict[str, Any]]:
     """The last row of every mutant, or its first, in the order in which they were first tried."""
     rows: dict[str, dict[str, Any]] = {}
-    for line in ROWS.read_text().splitlines() if ROWS.exists() else ():
+    for line in path.read_text().splitlines() if path.exists() else ():
         row = json.loads(line)
         before = rows.get(row["key"])
         rows[row["key"]] = before if first and before and before["outcome"] != UNDECIDED else row
@@ -413,15 +432,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=whole)
     parser.add_argument("--reach", nargs="*", metavar="TESTS", help="note what tests (all, or these) enter")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="try the first N mutants")
+    parser.add_argument("--practise", type=int, metavar="N", help="try N mutants that no sample will have")
     parser.add_argument("--seed", type=int, default=1, help="of the order in which they are drawn")
     parser.add_argument("--again", action="store_true", help="those that survived before and have no reason")
     parser.add_argument("--summary", action="store_true", help="the score, and who survived")
     options = parser.parse_args()
     os.chdir(ROOT)
-    work = options.sample or options.again
+    practice = options.practise is not None
+    work = options.sample or options.again or practice
     if options.reach is not None or (work and not REACH.exists()):
         make_reach(options.reach or [])
-    if work:
+    if practice:
+        practise(options.practise, options.seed, options.again)
+    elif work:
         try_mutants(drawn(options.sample, options.seed), options.seed, options.again)
     return summary() if options.summary or not (options.reach is not None or work) else 0
 
