@@ -285,10 +285,10 @@ def drawn(number: int, seed: int) -> list[Mutant]:
     return [every[key] for key in order[:number]]
 
 
-def try_mutants(sample: list[Mutant], seed: int, again: bool) -> None:
+def try_mutants(sample: list[Mutant], seed: int, again: bool, path: Path = ROWS) -> None:
     """Append one row for every mutant that has none yet; `again`: also for survivors that have no reason."""
     reach, reasons = json.loads(REACH.read_text()), read_reasons()
-    rows = {row["key"]: row for row in read_rows()}
+    rows = {row["key"]: row for row in read_rows(path)}
     done = {key: row for key, row in rows.items() if row["outcome"] != UNDECIDED}
     todo = [(mutant, seed) for mutant in sample if mutant.key not in done]
     if again:
@@ -297,7 +297,7 @@ def try_mutants(sample: list[Mutant], seed: int, again: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         fresh = [one for one in todo if one[0].key not in rows or again]
         missed = [one for one in todo if one not in fresh]  # of a sample that was stopped
-        missed += _try_in_process(fresh, reach, Path(folder) / "missed.json") if fresh else []
+        missed += _try_in_process(fresh, reach, Path(folder) / "missed.json", path) if fresh else []
         if not missed:
             return
         workshop = Workshop(Path(folder))
@@ -308,21 +308,19 @@ def try_mutants(sample: list[Mutant], seed: int, again: bool) -> None:
             tests, began = tests_for(mutant, reach), time.monotonic()
             limit = 60 + 20 * _seconds(tests, reach)
             outcome = workshop.outcome(mutant, tests, limit) if tests else "no test"
-            _keep(mutant, drawn_by, outcome, "", len(tests), began)
+            _keep(mutant, drawn_by, outcome, "", len(tests), began, path)
 
 
 Drawn = list[tuple[Mutant, int]]  # and the seed of its order
 
 
 def practise(number: int, seed: int, again: bool) -> None:
-    """Mutants of functions, in forks alone; none of them is drawn for a sample."""
-    reach, every = json.loads(REACH.read_text()), all_mutants()
-    todo = [(mutant, seed) for mutant in drawn(number, -seed)]  # an order that is no sample's
-    if again:
-        left = [row["key"] for row in read_rows(PRACTICE) if alive(row)]
-        todo += [(every[key], seed) for key in left if key in every]
-    with tempfile.TemporaryDirectory() as folder:
-        _try_in_process(todo, reach, Path(folder) / "missed.json", PRACTICE)
+    """So many mutants more, none of which is then drawn for a sample."""
+    every, fresh = all_mutants(), drawn(number, -seed)  # an order that is no sample's
+    with open(PRACTISED, "a") as file:
+        file.writelines(f"{mutant.key}\n" for mutant in fresh)
+    left = [every[row["key"]] for row in read_rows(PRACTICE) if row["key"] in every]
+    try_mutants([*left, *fresh], seed, again, PRACTICE)
 
 
 def _try_in_process(todo: Drawn, reach: dict[str, Any], answer: Path, rows: Path = ROWS) -> Drawn:
@@ -368,9 +366,6 @@ def _keep(
     row |= {"seed": seed, "seconds": round(time.monotonic() - began, 1)}
     with open(rows, "a") as file:
         file.write(json.dumps(row) + "\n")
-    if rows == PRACTICE and mutant.key not in PRACTISED.read_text().split():
-        with open(PRACTISED, "a") as file:
-            file.write(f"{mutant.key}\n")
     print(f"{outcome:9} {told(row)}", flush=True)
 
 
@@ -438,6 +433,7 @@ def main() -> int:
     parser.add_argument("--summary", action="store_true", help="the score, and who survived")
     options = parser.parse_args()
     os.chdir(ROOT)
+    os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded: a fork has no threads of its own
     practice = options.practise is not None
     work = options.sample or options.again or practice
     if options.reach is not None or (work and not REACH.exists()):

@@ -1,6 +1,7 @@
 """CATConv against the dense oracle, equation by equation."""
 
 import contextlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -308,3 +309,32 @@ def test_dropout_of_the_features_may_be_left_to_the_layer(sparse: bool, bias: bo
         torch.testing.assert_close(conv(given, edges, x_dropout=(0.4, seed)), wanted)
     with pytest.raises(InputError, match="x_dropout"):
         CATConv((30, 30), OUT, add_self_loops=False)((x.float(), x.float()), edges, x_dropout=(0.4, seed))
+
+
+@pytest.mark.parametrize("options", [{"intervention": Constant()}, {"edge_dim": 3, "residual": True}])
+@pytest.mark.parametrize("bipartite", [False, True])
+def test_every_part_is_drawn_anew(options: dict[str, Any], bipartite: bool) -> None:
+    made = []
+    for _ in range(2):
+        torch.manual_seed(4)
+        conv = CATConv((6, 5) if bipartite else 6, 2, 3, add_self_loops=not bipartite, **options)
+        made.append(conv)
+    for part in made[0].parameters():
+        part.data.fill_(7.0)
+    torch.manual_seed(4)
+    made[0].reset_parameters()
+    for (name, one), other in zip(made[0].state_dict().items(), made[1].state_dict().values(), strict=True):
+        assert not bool((one == 7.0).any()) and bool(one.any()) is bool(other.any()), name
+        assert one.std(correction=0) == 0.0 or float(one.min()) < 0.0 < float(one.max()), name
+
+
+def test_messages_that_are_looked_at_are_dropped_as_others_are() -> None:
+    edges, n = random_graph(12, 40)
+    x, conv = random_features(n, 6), layer("implicit", n, 6, dropout=0.5, self_term=False)
+    conv.train()
+    torch.manual_seed(1)
+    expected = conv(x, edges)
+    conv.register_message_forward_hook(lambda module, inputs, out: None)
+    torch.manual_seed(1)
+    torch.testing.assert_close(conv(x, edges), expected)
+    assert not torch.allclose(conv.eval()(x, edges), expected)

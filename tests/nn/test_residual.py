@@ -178,3 +178,19 @@ def test_of_several_interventions_the_mean_counts() -> None:
     several.observe(x, GRAPH)
     out = several(x, GRAPH)
     assert out.shape == (N, 3) and bool(out.isfinite().all())
+
+
+def test_attention_is_that_of_the_pass_itself() -> None:
+    """Each block attends to what the blocks before it made."""
+    model = make(num_layers=3).eval()
+    seen: list[torch.Tensor] = []
+    hooks = [block.norm.register_forward_hook(lambda *call: seen.append(call[2])) for block in model.blocks]
+    model(X, GRAPH)
+    for hook in hooks:
+        hook.remove()
+    score = model._score(X, GRAPH)
+    for block, normed, told in zip(model.blocks, seen, model.attention(X, GRAPH), strict=True):
+        assert isinstance(block, Block) and block.conv is not None
+        structure = block.structure(GRAPH, score)
+        expected = block.conv(normed, GRAPH, score=structure, return_attention_weights=True)[1]
+        assert torch.equal(told.conjoint, expected.conjoint)

@@ -18,6 +18,7 @@ from conjoint.graph.field import receptive_field
 from conjoint.graph.proximity import spectral_vectors
 from conjoint.nn import checks, zoo
 from conjoint.nn.baselines import GaussianConvolution, low_rank_graph
+from conjoint.nn.interventions import NormalisedExpression, NormalisedFactorization
 from conjoint.nn.interventions.computed import (
     AdamicAdarSimilarity,
     JaccardSimilarity,
@@ -188,6 +189,8 @@ def test_cosines_by_a_loop() -> None:
     for given in (x, x.to_sparse_csr()):
         assert edge_cosine(adj, given).tolist() == pytest.approx(expected)
     assert edge_cosine(adj, x, 2 * x).tolist() == pytest.approx(expected)
+    for one, other in ((x, x.to_sparse_csr()), (x.to_sparse_csr(), x)):
+        assert edge_cosine(adj, one, other).tolist() == pytest.approx(expected)
     assert edge_cosine(adj, x.to_sparse_csr(), (-x).to_sparse_csr()).tolist() == pytest.approx(
         -np.array(expected)
     )
@@ -280,6 +283,8 @@ def test_defaults_of_similarities() -> None:
     for kind in (JaccardSimilarity, AdamicAdarSimilarity):
         made = kind()
         assert made.cap == 128 and made.temperature.log is not None and made.temperature.start == 8.0
+    for learnt in (NormalisedFactorization(5, 2), NormalisedExpression(5, 2)):
+        assert learnt.temperature.log is not None and learnt.temperature.start == 8.0
     plain = RandomSimilarity()
     assert plain.seed == 0 and plain.temperature.log is None and plain.temperature.start == 8.0
 

@@ -77,7 +77,9 @@ def test_ctrl_c_keeps_what_is_done_and_the_search_goes_on_to_the_same_bits(tmp_p
     assert torch.equal(again[1], expected) and not again[2].interrupted
 
 
-def test_what_a_process_sends() -> None:
+def test_what_a_process_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")  # of ours; a helper has one, and says so to libraries
+
     def work(job: str, on_epoch: Any) -> str:
         for epoch in (1, 2):
             on_epoch({"epoch": epoch})
