@@ -256,7 +256,7 @@ class Bench:
 
     def fork(self, tests: list[str], seconds: float, changed: CodeType | None = None) -> tuple[str, str]:
         read, write = os.pipe()
-        ended = _in_fork(lambda: self._run(tests, seconds, changed, write), 60.0 + 20.0 * seconds)
+        ended = _in_fork(lambda: self._run(tests, seconds, changed, write), 60.0 + 3.0 * seconds)
         os.close(write)
         noticed = os.read(read, 4096).decode()
         os.close(read)
@@ -306,7 +306,7 @@ def try_mutants(sample: list[Mutant], seed: int, again: bool, path: Path = ROWS)
             raise SystemExit("the tests fail as they are; mend that, or make the map anew: --reach")
         for mutant, drawn_by in missed:
             tests, began = tests_for(mutant, reach), time.monotonic()
-            limit = 60 + 20 * _seconds(tests, reach)
+            limit = 60 + 12 * _seconds(tests, reach)
             outcome = workshop.outcome(mutant, tests, limit) if tests else "no test"
             _keep(mutant, drawn_by, outcome, "", len(tests), began, path)
 

@@ -167,3 +167,10 @@ def test_a_gradient_that_a_hook_keeps_is_left_alone(monkeypatch: pytest.MonkeyPa
 
 def test_small_gradients_are_never_overwritten() -> None:
     assert not memory.may_overwrite(torch.ones(4))
+
+
+def test_buffers_of_exactly_the_limit_are_kept(recycled: memory._Recycled) -> None:
+    kept = [memory.empty(LIKE, 100), memory.empty(LIKE, 150)]
+    assert recycled.total == 1000 and len(recycled.buffers) == 2 and len(kept) == 2
+    memory.empty(LIKE, 1)
+    assert recycled.total == 4 and list(recycled.buffers) == [4]

@@ -127,8 +127,9 @@ def test_a_prediction_is_corrected_by_members_of_its_kind(monkeypatch: pytest.Mo
     made.judged["logistic"].seconds, made.judged["boosting"].seconds = 12.0, 70.0
     assert made.predicted(BY_NAME["logistic over hops"]) == 2.0 * 12.0 / 4.0
     assert made.predicted(BY_NAME["label propagation"]) == 7.0
-    monkeypatch.setattr(Member, "seconds", lambda member, facts: 0.25)  # too little was foretold to tell
-    assert made.predicted(BY_NAME["logistic over hops"]) == 0.25
+    for foretold, factor in ((0.25, 1.0), (0.375, 16.0)):  # half a second is too little to tell
+        monkeypatch.setattr(Member, "seconds", lambda member, facts, foretold=foretold: foretold)
+        assert made.predicted(BY_NAME["logistic over hops"]) == foretold * factor
 
 
 def test_minutes_follow_the_size() -> None:

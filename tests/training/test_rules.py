@@ -1,11 +1,13 @@
 """Small rules of training one by one: sums of gradients, weights of labels, run folders, closed forms."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from torch import nn
@@ -18,7 +20,17 @@ from conjoint.graph.splits import Split
 from conjoint.nn.interventions import SelfExpression
 from conjoint.nn.simple import ABSENT, LabelPropagation
 from conjoint.nn.zoo import build
-from conjoint.training import BatchConfig, Consistency, TrainConfig, closed_form, fit, loop, ranks, runs
+from conjoint.training import (
+    BatchConfig,
+    Consistency,
+    TrainConfig,
+    closed_form,
+    evaluate,
+    fit,
+    loop,
+    ranks,
+    runs,
+)
 from conjoint.training.batch_steps import BatchSteps
 from conjoint.training.batches import batch_count, clusters, metis_bytes
 from conjoint.training.config import SCHEDULES
@@ -26,6 +38,7 @@ from conjoint.training.loss import class_factors, label_weights, must_be_finite
 from conjoint.training.memory import Network, Sizes, batch_memory, choose_way, full_memory, training_memory
 from conjoint.training.metrics import METRICS, all_metrics, average_precision, majority_metrics, roc_auc
 from conjoint.training.penalty import PenaltySample, estimate
+from conjoint.training.predictions import table_in_pieces
 from conjoint.training.ranks import GradientSums, Ranks, averaged_statistics
 from conjoint.training.runs import Run, as_started, resume_run, start_run
 from conjoint.training.steps import Batch, with_unlabelled
@@ -467,3 +480,42 @@ def test_a_batch_moves_with_all_of_its_parts(name: str) -> None:
     if moved.sample is not None:
         parts += [moved.sample.own, moved.sample.adj.col, moved.sample.degree]
     assert {part.device for part in parts} == {meta} and moved.number == batch.number
+
+
+def test_a_class_that_is_not_there_is_told_with_eight_that_are() -> None:
+    graph = GRAPH.changed(class_names=[f"c{k}" for k in range(12)])
+    with pytest.raises(InputError) as told:
+        class_factors(graph, SPLIT.train, {"other": 1.0})
+    assert str(told.value).endswith("there are c0, c1, c2, c3, c4, c5, c6, c7")
+
+
+def test_batches_of_so_many_nodes_decide_how_products_are_computed() -> None:
+    for size, nodes in ((5, 50), (7, 60)):
+        batch = BatchConfig(kind="neighbours", size=size, per_step=1)
+        made = BatchSteps(build("gat", features=12, classes=3, num_nodes=60), GRAPH, SPLIT, CONFIG, batch)
+        assert made.nodes == nodes and made.workers == 0
+
+
+def test_a_graph_of_pyg_is_evaluated_too() -> None:
+    data = Data(x=GRAPH.x, y=GRAPH.y, edge_index=GRAPH.edge_index)
+    fitted = fit(small_model(), GRAPH, SPLIT, CONFIG)
+    assert evaluate(fitted, data, SPLIT) == evaluate(fitted, GRAPH, SPLIT)  # type: ignore[arg-type]
+
+
+def test_what_a_run_folder_says_of_itself_is_written_line_by_line(run: Run) -> None:
+    text = run.sidecar.encoded().decode()
+    assert text.startswith('{\n "') and text.endswith("}\n") and json.loads(text)["format"] == runs.FORMAT
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+def test_a_table_in_pieces_is_the_whole(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"out.{ending}"
+    with table_in_pieces(path) as append:
+        for k in range(12):
+            append({"node": np.arange(2 * k, 2 * k + 2), "label": np.array(["a", "b"])})
+    read = {"csv": pl.read_csv, "tsv": lambda p: pl.read_csv(p, separator="\t"), "parquet": pl.read_parquet}
+    found = read[ending](path)
+    assert found["node"].to_list() == list(range(24)) and found["label"].to_list() == ["a", "b"] * 12
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(InputError, match="must end in"), table_in_pieces(tmp_path / "out.txt"):
+        pass
