@@ -1,6 +1,7 @@
 """The network: its size, its attention, its penalty, its manners."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -191,3 +192,16 @@ def test_one_pass_is_the_default() -> None:
         graph = model.prepare(edges, 5)
         model.observe(torch.ones(5, 4), graph)
         assert model.predict_often(torch.rand(5, 4), graph)[0].shape == (1, 5, 3)
+
+
+@pytest.mark.parametrize("intervention", [None, Constant()])
+def test_passes_may_have_other_graphs(intervention: Any) -> None:
+    """With the scores of the whole, and without any."""
+    adj = adjacency(EDGES, N)
+    dropped = adj.without(torch.arange(adj.num_entries) % 3 == 1)
+    torch.manual_seed(0)
+    model = CAT(7, 4, 3, heads=2, dropout=0.0, intervention=intervention)
+    found, penalty = model.predict_often(X, adj, passes=2, perturb=lambda x, graph: (x, dropped))
+    assert torch.equal(found[0], model(X, dropped)) and torch.equal(*found) and float(penalty) == 0.0
+    same, _ = model.predict_often(X, adj, perturb=lambda x, graph: (2 * x, graph))
+    assert torch.equal(same[0], model(2 * X, adj))

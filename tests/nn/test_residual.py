@@ -194,3 +194,15 @@ def test_attention_is_that_of_the_pass_itself() -> None:
         structure = block.structure(GRAPH, score)
         expected = block.conv(normed, GRAPH, score=structure, return_attention_weights=True)[1]
         assert torch.equal(told.conjoint, expected.conjoint)
+
+
+def test_a_block_has_the_parts_that_its_options_name() -> None:
+    """No bias after the sum, no term of the node itself: `own` is both."""
+    for options in ({"intervention": None}, {"roles": False}, {"edges": False, "intervention": None}):
+        model = make(**options)
+        size = 8 * 8 + 8 + 2 * 8  # own, norm
+        if "edges" not in options:
+            size += 8 * 8 + 2 * 8  # W, attention
+        if "roles" in options:
+            size += 2 * 2 + 2  # g_f and g_s, and the factor of each head
+        assert [sum(p.numel() for p in block.parameters()) for block in model.blocks] == [size, size]

@@ -274,10 +274,11 @@ def test_nodes_are_judged_by_trainings_that_did_not_choose_by_them() -> None:
 
 
 def test_all_on_the_first_fold_the_promising_on_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, done = searching(CLOSED, Budget(trials=100)), list[tuple[str, int]]()
+    made, done, ahead = searching(CLOSED, Budget(trials=100)), list[tuple[str, int]](), list[Any]()
 
     def attempt(member: Member, fold: int) -> None:
         done.append((member.name, fold))
+        ahead.append([(one.name, k) for one, k in made.upcoming])
         made.judged[member.name].merits[fold] = 0.1 if member.name == "logistic" else 0.9
 
     monkeypatch.setattr(made, "attempt", attempt)
@@ -286,7 +287,7 @@ def test_all_on_the_first_fold_the_promising_on_the_others(monkeypatch: pytest.M
     others = [member for member in CLOSED if member.name != "logistic"]
     rest = range(1, len(made.splits))
     assert done == [(one.name, 0) for one in first] + [(one.name, k) for one in others for k in rest]
-    assert made.left_out == []
+    assert made.left_out == [] and ahead[0] == done[: len(first)] and ahead[-1] == done[len(first) :]
     short = searching(CLOSED, Budget(trials=100))
     monkeypatch.setattr(short, "affordable", lambda member, fold: False)
     with pytest.raises(InputError):

@@ -41,7 +41,7 @@ from conjoint.training.penalty import PenaltySample, estimate
 from conjoint.training.predictions import table_in_pieces
 from conjoint.training.ranks import GradientSums, Ranks, averaged_statistics
 from conjoint.training.runs import Run, as_started, resume_run, start_run
-from conjoint.training.steps import Batch, with_unlabelled
+from conjoint.training.steps import Batch, part_of, whole_graph, with_unlabelled
 from scale_runs import graph_and_split
 from small_training import SPEC, small_data, small_model, small_split
 
@@ -447,6 +447,7 @@ def test_numbers_of_batches_and_clusters() -> None:
     assert [batch_count(config, 1000, n) for n in (1, 40, 41, 80)] == [4, 4, 8, 8]
     assert batch_count(replace(config, kind="clusters"), 100, 1) == 12
     assert clusters(GRAPH, 1, 0).tolist() == [0] * 60
+    assert set(clusters(GRAPH, 2, 0).tolist()) == {0, 1}
     found = clusters(GRAPH, 4, 2**31 + 5)
     assert sorted(set(found.tolist())) == list(range(found.max() + 1)) and 1 <= found.max() <= 3
 
@@ -519,3 +520,27 @@ def test_a_table_in_pieces_is_the_whole(ending: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(InputError, match="must end in"), table_in_pieces(tmp_path / "out.txt"):
         pass
+
+
+def test_a_field_pays_if_it_saves_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of nodes that stand alone, so many have just that share of the work."""
+    x, y = torch.ones(8, 2), torch.zeros(8, dtype=torch.long)
+    graph = as_graph(Data(x=x, y=y, edge_index=torch.zeros(2, 0, dtype=torch.long)))
+    model = build("gat", features=2, classes=2, num_nodes=8)
+    monkeypatch.setattr("conjoint.training.steps.FIELD_PAYS_BELOW", 0.5)
+    whole = whole_graph(model, graph, CONFIG)
+    for count, cut in ((3, True), (4, False), (5, False)):
+        batch = part_of(whole, torch.arange(count), model, "auto")
+        assert (batch.pick is None) is cut and batch.x.size(0) == (count if cut else 8)
+
+
+def test_weights_of_interventions_are_told_where_there_was_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = fit(small_model(), GRAPH, SPLIT, CONFIG)
+    shares = {"features": torch.tensor([0.5, 0.2]), "mf": torch.tensor([0.25, 0.50006])}
+    three = {**shares, "zero": shares["mf"]}
+    for layers, told in (([shares], False), ([three], True), ([], False)):
+        monkeypatch.setattr(fitted.model, "intervention_weights", lambda layers=layers: layers)
+        assert ("intervention_weights" in evaluate(fitted, GRAPH, SPLIT)) is told
+    monkeypatch.setattr(fitted.model, "intervention_weights", lambda: [three] * 2)
+    found = evaluate(fitted, GRAPH, SPLIT)["intervention_weights"]
+    assert found == [{"features": 0.35, "mf": 0.375, "zero": 0.375}] * 2
