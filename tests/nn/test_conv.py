@@ -307,6 +307,8 @@ def test_dropout_of_the_features_may_be_left_to_the_layer(sparse: bool, bias: bo
         given = x.to_sparse_csr() if sparse else x
         wanted = conv(ops.drop(given, 0.4, seed).to_dense() if sparse else ops.drop(x, 0.4, seed), edges)
         torch.testing.assert_close(conv(given, edges, x_dropout=(0.4, seed)), wanted)
+        with kernels.disabled():
+            torch.testing.assert_close(conv(given, edges, x_dropout=(0.4, seed)), wanted)
     with pytest.raises(InputError, match="x_dropout"):
         CATConv((30, 30), OUT, add_self_loops=False)((x.float(), x.float()), edges, x_dropout=(0.4, seed))
 

@@ -248,3 +248,24 @@ def test_defaults_of_interventions(name: str) -> None:
     if "temperature" in expected:
         assert made.temperature.start == expected["temperature"]  # type: ignore[attr-defined,union-attr]
         assert (made.temperature.log is not None) is names.KINDS[name].learns  # type: ignore[attr-defined,union-attr]
+
+
+@pytest.mark.parametrize("name", names.MODELS)
+def test_all_parameters_are_drawn_anew(name: str) -> None:
+    """From the distributions that they were drawn from, those of the intervention included."""
+    model = build(name, **({"dim": 4} if name in EMBEDDED else {}))
+    if not hasattr(model, "reset_parameters"):
+        return
+    fresh = {key: part.clone() for key, part in model.state_dict().items()}
+    for part in model.parameters():
+        part.data.fill_(7.0)
+    torch.manual_seed(3)
+    model.reset_parameters()
+    for key, part in model.named_parameters():
+        if part.numel() == 1:  # perhaps drawn, perhaps not
+            assert part.item() != 7.0, key
+        elif len(fresh[key].unique()) == 1:
+            assert torch.equal(part, fresh[key]), key
+        else:
+            assert not bool((part == 7.0).any()) and not torch.equal(part, fresh[key]), key
+            assert part.abs().max().item() < 7.0, key

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from conjoint.errors import InputError
 from conjoint.graph.graph import as_graph
@@ -296,6 +297,11 @@ def test_a_diagnosis_counts_the_graph() -> None:
     alone = diagnosis.diagnose(
         GRAPH.changed(edges=torch.zeros(2, 0, dtype=torch.long)), SPLIT.train, interventions=[]
     )
+    triangle = Data(x=torch.eye(3), y=torch.arange(3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]))
+    pair = Data(x=torch.eye(2), y=torch.arange(2), edge_index=torch.tensor([[0], [1]]))
+    for data, told in ((triangle, True), (pair, False)):  # two nodes make no random pair beside their edge
+        one = diagnosis.diagnose(as_graph(data), torch.arange(2), interventions=[])
+        assert (one.random_edges is not None) is told
     assert alone.random_edges is None and alone.degree["without"] == 1.0
 
 
@@ -460,6 +466,7 @@ def test_a_result_that_is_no_number_is_not_written() -> None:
     learner.keep_training(run, learner.Trained(fitted, GRAPH, SPLIT, 1.0, None, made, spec))
     names = [args[0] for args, _ in written]
     assert names[:2] == [learner.PORTFOLIO, portfolio.JUDGED] and len(written) == 3
+    assert written[0][0][1].startswith(b'{\n "')
     assert json.loads(written[0][0][1]) == json.loads(json.dumps(made.to_dict()))
     assert run.sidecar.model is spec and written[0][0][1].endswith(b"}\n")
     broken = replace(made, estimate={"accuracy": float("nan")})
@@ -511,3 +518,22 @@ def test_a_graph_is_trained_with_each_seed_on_its_split(capsys: pytest.CaptureFi
     assert len(columns["predicted"]) == 60 and set(columns["predicted"]) <= {"a", "b", "c"}
     quiet = learner.train_graph(GRAPH, split=SPLIT, model="gcn", train={"epochs": 1})
     assert quiet.trained[0].split is SPLIT and capsys.readouterr().out == ""
+
+
+def test_the_sampler_is_told_what_each_trial_was_worth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+    study = tune._study([], 3)
+    monkeypatch.setattr(study, "tell", noting(told, study.tell))
+    monkeypatch.setattr(tune, "_study", lambda trials, seed: study)
+    results = iter([(0.5, 2.0), (0.75, 1.0)])
+    monkeypatch.setattr(tune, "_judge", lambda point, *_: tune.Tried(dict(point), *next(results), 1.0))
+    tune.tune(GRAPH, SPLIT, tmp_path, budget=tune.Budget(trials=2))
+    assert [args[1] for args, _ in told] == pytest.approx([0.5 - 2e-4, 0.75 - 1e-4])
+    assert [one.value for one in study.trials] == [args[1] for args, _ in told]
+
+
+def test_what_a_search_may_cost() -> None:
+    assert tune.Budget() == tune.Budget(10.0, 1000, 2, 300, 50)
+    assert tune.RECOMMENDED["model"] == tune.MODELS[0] and tune.RECOMMENDED["consistent"] is True

@@ -191,3 +191,16 @@ def test_batches_estimate_the_penalty_unless_told_otherwise() -> None:
     for options, sampled in (({}, True), ({"penalise": False}, False)):
         made = BatchPlan(as_graph(data), split.train, config, seed=5, hops=2, **options)
         assert (made.epoch(1)[0].sample is not None) is sampled and not made.normalise
+
+
+@pytest.mark.parametrize("kind", ["clusters", "neighbours"])
+def test_rows_of_a_batch_are_divided_by_their_sums_if_asked_for(kind: str) -> None:
+    data, split = graph_and_split()
+    graph = as_graph(data).changed(given_x=data.x.abs() + 1.0)
+    config = BatchConfig(kind=kind, size=40)
+    plain, divided = (
+        BatchPlan(graph, split.train, config, seed=5, hops=2, normalise=normalise).epoch(1)[0].x
+        for normalise in (False, True)
+    )
+    torch.testing.assert_close(divided, plain / plain.sum(dim=1, keepdim=True))
+    assert not torch.allclose(divided, plain)

@@ -18,6 +18,7 @@ from conjoint.graph.proximity import reducing_basis
 from conjoint.graph.sparse import to_csr
 from conjoint.graph.splits import Split
 from conjoint.nn.simple import ABSENT, BoostedTrees, labels_around
+from conjoint.nn.zoo import build
 from conjoint.training import TrainConfig, closed_form
 from conjoint.training.closed_form import (
     BOOSTING,
@@ -247,3 +248,9 @@ def test_validation_nodes_choose_the_number_of_rounds(monkeypatch: pytest.Monkey
     stages = maker.staged_predict_proba(table[split.val.numpy()])
     losses = [log_loss(np.log(shares), TOPICS.y[split.val].numpy()) for shares in stages]
     assert rounds == 1 + int(np.argmin(losses)) and len(losses) == 12
+
+
+def test_nothing_of_a_closed_form_is_left_to_gradients() -> None:
+    for name in ("boosting", "label-propagation"):
+        model = build(name, features=3, classes=2, num_nodes=5)
+        assert not any(part.requires_grad for part in model.parameters())

@@ -268,7 +268,7 @@ def test_labels_that_came_later_are_not_the_graph(run: Run) -> None:
         np.save(path, labels)
         with pytest.raises(InputError) as told:
             as_started(run, later)
-        assert str(path) in str(told.value) and said in str(told.value)
+        assert str(told.value).startswith(f"{path}: ") and said in str(told.value)
     path.unlink()
     with pytest.raises(InputError, match="trained on another graph"):
         as_started(run, later)
@@ -544,3 +544,11 @@ def test_weights_of_interventions_are_told_where_there_was_a_choice(monkeypatch:
     monkeypatch.setattr(fitted.model, "intervention_weights", lambda: [three] * 2)
     found = evaluate(fitted, GRAPH, SPLIT)["intervention_weights"]
     assert found == [{"features": 0.35, "mf": 0.375, "zero": 0.375}] * 2
+
+
+def test_each_epoch_draws_the_nodes_that_must_agree() -> None:
+    settings = Consistency(sample=7, passes=2)
+    for field in ("whole", "receptive"):
+        config = TrainConfig(epochs=2, patience=0, consistency=settings, field=field)
+        fitted = fit(build("gat", features=12, classes=3, num_nodes=60, seed=0), GRAPH, SPLIT, config)
+        assert [set(row) >= {"disagreement", "loss"} for row in fitted.history] == [True, True]
