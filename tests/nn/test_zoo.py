@@ -246,8 +246,8 @@ def test_defaults_of_interventions(name: str) -> None:
     assert defaults(type(made)) == expected
     assert expected.get("learn_temperature", False) is names.KINDS[name].learns
     if "temperature" in expected:
-        assert made.temperature.start == expected["temperature"]  # type: ignore[attr-defined,union-attr]
-        assert (made.temperature.log is not None) is names.KINDS[name].learns  # type: ignore[attr-defined,union-attr]
+        assert made.temperature.start == expected["temperature"]  # type: ignore[union-attr]
+        assert (made.temperature.log is not None) is names.KINDS[name].learns
 
 
 @pytest.mark.parametrize("name", names.MODELS)

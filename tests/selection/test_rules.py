@@ -246,6 +246,8 @@ def test_advice_word_by_word() -> None:
     assert advice(found(random_edges=0.25))[2].startswith("Try cat-e-smooth")
     assert "Edges say little" in advice(found(homophily=Interval(0.5, 0.4, 0.599)))[-1]
     assert "Edges say little" not in advice(found(homophily=Interval(0.5, 0.4, 0.6)))[-1]
+    two = found(evidence=(found().evidence[0], Evidence("trust", "about", Interval(0.6, 0.55, 0.7))))
+    assert "Try cat-i-smooth" in advice(two)[-1] and "(AUC 0.70)" in advice(two)[-1]
     unsure = found(evidence=(Evidence("mf", "about", Interval(0.6, 0.55, 0.7)), Evidence("a", "b", None)))
     assert advice(unsure)[-1].startswith("No score is certain to know the classes: let")
     noisy = replace(unsure, random_edges=0.25, homophily=None)
@@ -537,3 +539,14 @@ def test_the_sampler_is_told_what_each_trial_was_worth(
 def test_what_a_search_may_cost() -> None:
     assert tune.Budget() == tune.Budget(10.0, 1000, 2, 300, 50)
     assert tune.RECOMMENDED["model"] == tune.MODELS[0] and tune.RECOMMENDED["consistent"] is True
+
+
+def test_members_are_left_out_aloud_where_memory_would_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting, graph = make_setting(None, search={"trials": 1}), GRAPH
+    for most, left in ((2**60, 0), (0, sum(one.kind == "network" for one in MEMBERS))):
+        told: list[str] = []
+        monkeypatch.setattr(learner, "available_memory", lambda most=most: most)
+        learner.train_ensemble(setting, graph, SPLIT, 0, tell=told.append, aside=False)
+        large = [line for line in told if "memory would not suffice" in line]
+        assert len(large) == (left > 0)
+        assert not large or len(large[0].split("; ")) == left

@@ -333,7 +333,8 @@ def test_a_validation_part_that_is_large_enough_is_not_cut(monkeypatch: pytest.M
 def test_labels_too_few_to_judge_by_use_the_sound_members_alike() -> None:
     few = Split(torch.arange(6), torch.arange(0), "all", 0)
     members = [replace(one, blind=one.name != "logistic") for one in CLOSED]
-    found = learn_ensemble(GRAPH, few, 0, members=members, budget=Budget(trials=9))[2]
+    _, spec, found = learn_ensemble(GRAPH, few, 0, members=members, budget=Budget(trials=9))
+    assert spec["temperature"] == 1.0 and {one["weight"] for one in spec["members"]} == {1 / 3}
     assert found.judged is None and [row["weight"] for row in found.members] == [0.3333] * 3
     assert "logistic" not in {row["name"] for row in found.members}
 

@@ -1,5 +1,7 @@
 """Batches: the same from (seed, epoch, number) alone, whole over an epoch, true to the graph."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -188,7 +190,8 @@ def test_the_memory_of_metis_grows_with_entries_and_nodes() -> None:
 def test_batches_estimate_the_penalty_unless_told_otherwise() -> None:
     data, split = graph_and_split()
     config = BatchConfig(kind="neighbours", size=15)
-    for options, sampled in (({}, True), ({"penalise": False}, False)):
+    cases: list[tuple[dict[str, Any], bool]] = [({}, True), ({"penalise": False}, False)]
+    for options, sampled in cases:
         made = BatchPlan(as_graph(data), split.train, config, seed=5, hops=2, **options)
         assert (made.epoch(1)[0].sample is not None) is sampled and not made.normalise
 

@@ -254,3 +254,12 @@ def test_nothing_of_a_closed_form_is_left_to_gradients() -> None:
     for name in ("boosting", "label-propagation"):
         model = build(name, features=3, classes=2, num_nodes=5)
         assert not any(part.requires_grad for part in model.parameters())
+
+
+def test_dense_columns_are_centred_and_scaled() -> None:
+    x = GRAPH.x.double().clone()
+    x[:, 0], x[:, 1] = 3.0, 5.0 * x[:, 1] + 2.0  # the first says nothing
+    model = fit_linear(GRAPH.changed(given_x=x.float()), SPLIT, "0")
+    assert torch.allclose(model.shift.double(), x.mean(0), atol=1e-5)
+    expected = torch.where(x.std(0, correction=0) > 1e-6, 1.0 / x.std(0, correction=0), 1.0)
+    assert torch.allclose(model.scale.double(), expected, rtol=1e-4)

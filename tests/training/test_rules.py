@@ -34,7 +34,7 @@ from conjoint.training import (
 from conjoint.training.batch_steps import BatchSteps
 from conjoint.training.batches import batch_count, clusters, metis_bytes
 from conjoint.training.config import SCHEDULES
-from conjoint.training.loss import class_factors, label_weights, must_be_finite
+from conjoint.training.loss import class_factors, disagreement, label_weights, must_be_finite
 from conjoint.training.memory import Network, Sizes, batch_memory, choose_way, full_memory, training_memory
 from conjoint.training.metrics import METRICS, all_metrics, average_precision, majority_metrics, roc_auc
 from conjoint.training.penalty import PenaltySample, estimate
@@ -500,7 +500,7 @@ def test_batches_of_so_many_nodes_decide_how_products_are_computed() -> None:
 def test_a_graph_of_pyg_is_evaluated_too() -> None:
     data = Data(x=GRAPH.x, y=GRAPH.y, edge_index=GRAPH.edge_index)
     fitted = fit(small_model(), GRAPH, SPLIT, CONFIG)
-    assert evaluate(fitted, data, SPLIT) == evaluate(fitted, GRAPH, SPLIT)  # type: ignore[arg-type]
+    assert evaluate(fitted, data, SPLIT) == evaluate(fitted, GRAPH, SPLIT)
 
 
 def test_what_a_run_folder_says_of_itself_is_written_line_by_line(run: Run) -> None:
@@ -552,3 +552,11 @@ def test_each_epoch_draws_the_nodes_that_must_agree() -> None:
         config = TrainConfig(epochs=2, patience=0, consistency=settings, field=field)
         fitted = fit(build("gat", features=12, classes=3, num_nodes=60, seed=0), GRAPH, SPLIT, config)
         assert [set(row) >= {"disagreement", "loss"} for row in fitted.history] == [True, True]
+
+
+@pytest.mark.parametrize("distance", ["squared", "kl"])
+def test_passes_that_are_sure_disagree_by_a_finite_number(distance: Any) -> None:
+    logits = torch.tensor([[[200.0, -200.0]], [[-200.0, 200.0]], [[200.0, -200.0]]])
+    found = disagreement(logits, Consistency(temperature=0.1, distance=distance))
+    assert bool(found.isfinite()) and float(found) > 0.5
+    assert float(disagreement(logits[:1], Consistency(distance=distance))) == pytest.approx(0.0, abs=1e-6)
