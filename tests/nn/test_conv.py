@@ -23,6 +23,8 @@ from conjoint import (
 from conjoint.errors import InputError
 from conjoint.graph.sparse import to_csr
 from conjoint.nn import ops
+from conjoint.nn.attention import ConjointAttention
+from conjoint.nn.conjoint_layer import ConjointLayer
 from graphs import ALL, KITE, random_features, random_graph
 
 HEADS, OUT = 3, 4
@@ -340,3 +342,29 @@ def test_messages_that_are_looked_at_are_dropped_as_others_are() -> None:
     torch.manual_seed(1)
     torch.testing.assert_close(conv(x, edges), expected)
     assert not torch.allclose(conv.eval()(x, edges), expected)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4])
+@pytest.mark.parametrize("parts", [True, False])
+def test_so_many_averaged_heads_are_as_wide_as_one(heads: int, parts: bool) -> None:
+    edges, n = random_graph(20, 50)
+    x = random_features(n, 30)
+    side, mean = (CATConv(30, OUT, heads, concat=concat, bias=False).double() for concat in (True, False))
+    mean.load_state_dict(side.state_dict())
+    found = mean(x, edges, return_attention_weights=True)[0] if parts else mean(x, edges)
+    torch.testing.assert_close(found, side(x, edges).view(n, heads, OUT).mean(1))
+
+
+@pytest.mark.parametrize("width", [3, 30])
+def test_the_layer_without_pyg_is_the_same(width: int) -> None:
+    edges, n = random_graph(20, 50)
+    x, torchs = random_features(n, width), CATConv(width, OUT, HEADS, residual=True).double()
+    plain = ConjointLayer(width, OUT, HEADS, residual=True).double()
+    plain.load_state_dict(torchs.state_dict())
+    for mode in (True, False):
+        plain.train(mode), torchs.train(mode)
+        found, attention = plain(x, edges, return_attention_weights=True)
+        assert torch.equal(plain(x, edges), torchs(x, edges)) and isinstance(attention, ConjointAttention)
+        torch.testing.assert_close(found, torchs(x, edges))
+    plain.self_dropout = 0.5
+    assert not torch.equal(plain.train()(x, edges), torchs(x, edges))

@@ -15,7 +15,7 @@ from conjoint.errors import InputError
 from conjoint.graph import overlap
 from conjoint.graph.adjacency import adjacency
 from conjoint.graph.field import receptive_field
-from conjoint.graph.proximity import spectral_vectors
+from conjoint.graph.proximity import reduced_features, spectral_vectors
 from conjoint.nn import checks, zoo
 from conjoint.nn.baselines import GaussianConvolution, low_rank_graph
 from conjoint.nn.interventions import NormalisedExpression, NormalisedFactorization
@@ -23,6 +23,7 @@ from conjoint.nn.interventions.computed import (
     AdamicAdarSimilarity,
     JaccardSimilarity,
     RandomSimilarity,
+    SmoothedSimilarity,
     _equal,
     _Seen,
     edge_cosine,
@@ -472,3 +473,13 @@ def test_random_propagation_has_one_unit_or_more() -> None:
         given: dict[str, Any] = {"hidden_channels": 1, "out_channels": 1, **wrong}
         with pytest.raises(InputError, match=next(iter(wrong))):
             RandomPropagation(3, **given)
+
+
+def test_smoothing_over_no_hop_compares_the_features_themselves() -> None:
+    adj, x = adjacency(*random_graph(30, 80)), random_features(30, 5).float()
+    found = SmoothedSimilarity(rank=5, hops=0).similarity(adj, x)
+    vectors = torch.from_numpy(reduced_features(x, rank=5, seed=0, centre=True))
+    torch.testing.assert_close(found, edge_cosine(adj, vectors), rtol=1e-4, atol=1e-4)
+    for wrong in ({"hops": -1}, {"rank": 0}):
+        with pytest.raises(InputError, match="choose a rank of 1 or more and hops of 0 or more"):
+            SmoothedSimilarity(**wrong)

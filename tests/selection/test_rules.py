@@ -18,7 +18,8 @@ from conjoint.selection.choose import Contest, Trial
 from conjoint.selection.diagnosis import Diagnosis, Evidence, Interval, advice, auc, share
 from conjoint.selection.members import MEMBERS
 from conjoint.selection.setting import make_setting
-from conjoint.training import Fitted, TrainConfig
+from conjoint.training import Fitted, TrainConfig, load_run, predict_proba, start_run
+from conjoint.training.closed_form import CLOSED_FORMS
 from conjoint.training.memory import Way
 from small_training import small_data, small_model, small_split
 
@@ -550,3 +551,55 @@ def test_members_are_left_out_aloud_where_memory_would_not_do(monkeypatch: pytes
         large = [line for line in told if "memory would not suffice" in line]
         assert len(large) == (left > 0)
         assert not large or len(large[0].split("; ")) == left
+
+
+@pytest.mark.parametrize("aside", [True, False])
+def test_members_are_trained_side_by_side_unless_each_epoch_is_watched(
+    aside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who may end a training by what it says must be asked by this process."""
+    asked: list[Any] = []
+
+    def learn(*args: Any, **options: Any) -> Any:
+        asked.append(options["processes"])
+        raise InputError("far enough")
+
+    monkeypatch.setattr(learner, "learn_ensemble", learn)
+    monkeypatch.setattr(learner, "at_a_time", lambda members, graph: 5)
+    setting = make_setting(None, search={"trials": 1})
+    with pytest.raises(InputError, match="far enough"):
+        learner.train_ensemble(setting, GRAPH, SPLIT, 0, aside=aside)
+    with pytest.raises(InputError, match="far enough"):
+        learner.train_graph(GRAPH, split=SPLIT, trials=1, progress=None if aside else lambda row: None)
+    assert asked == [5 if aside else 1] * 2
+
+
+@pytest.mark.parametrize("name", CLOSED_FORMS)
+def test_a_closed_form_predicts_from_its_folder_what_it_predicted(name: str, tmp_path: Path) -> None:
+    """By its name alone; on features that other networks divide by their sums."""
+    assert GRAPH.normalises("auto")
+    setting = make_setting(name)
+    path, spec = tmp_path / "run", learner.spec_of(setting, GRAPH)
+    run = start_run(path, setting.config(0), model=spec, data=GRAPH, split=SPLIT)
+    fitted = learner.train_one(setting, GRAPH, SPLIT, 0, run=run).fitted
+    model, again = load_run(path)
+    shares = predict_proba(fitted.model, GRAPH, fitted.config)
+    assert torch.equal(predict_proba(model, GRAPH, again.config), shares)
+    assert again.config.row_normalise == "never" == fitted.config.row_normalise
+    assert make_setting("gcn").config(0).row_normalise == "auto"
+
+
+def test_epochs_are_printed_of_a_network_and_of_members_only_if_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Every tenth at first; of an ensemble a line for each training."""
+    learner.train_graph(GRAPH, split=SPLIT, model="gcn", train={"epochs": 20, "patience": 0}, verbose=1)
+    assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()] == ["epoch 10", "epoch 20"]
+    members = [one for one in MEMBERS if one.name == "residual attention"]
+    for verbose in (1, 2):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(learner, "members_of", lambda *_: members)
+            options: dict[str, Any] = {"train": {"epochs": 3}, "trials": 1, "verbose": verbose}
+            learner.train_graph(GRAPH, split=SPLIT, **options)
+        told = capsys.readouterr().out
+        assert "residual attention, " in told and ("epoch 1" in told) is (verbose == 2)

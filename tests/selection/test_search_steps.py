@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -358,3 +359,28 @@ def test_an_interrupt_before_anything_was_judged_is_passed_on(monkeypatch: pytes
     monkeypatch.setattr(Search, "attempt", stop)
     with pytest.raises(Interrupted):
         learn_ensemble(GRAPH, ALL, 0, members=CLOSED, budget=Budget(trials=3))
+
+
+@pytest.mark.parametrize("name", ["logistic", "residual CAT, mf"])
+def test_a_training_that_is_over_is_read_from_its_folder(name: str, tmp_path: Path) -> None:
+    member = replace(BY_NAME[name], train={**BY_NAME[name].train, "epochs": 3})
+    found = []
+    for _ in range(2):
+        made = searching([member], folder=tmp_path)
+        found.append(made.work(made.job(member, 0), None))
+        assert [path.name for path in tmp_path.iterdir()] == [
+            f"{name.replace(', ', '-').replace(' ', '-')}-0"
+        ]
+    first, again = found
+    assert np.array_equal(first.shares, again.shares) and first.settings == again.settings
+    assert first.best_epoch == again.best_epoch and first.history == again.history
+    assert (first.divides, sorted(first.state)) == (again.divides, sorted(again.state))
+
+
+def test_who_is_told_to_stop_while_others_train_says_where() -> None:
+    made: Any = searching(CLOSED)
+    job = made.job(CLOSED[0], 0)
+    made.workers = SimpleNamespace(done={}, rows={job: [{"epoch": 1}, {"epoch": 2}]}, idle=[])
+    made.interrupt = SimpleNamespace(is_set=lambda: True)
+    with pytest.raises(Interrupted, match=f"stopped in {CLOSED[0].name} after epoch 2"):
+        made.outcome(job)

@@ -263,3 +263,22 @@ def test_dense_columns_are_centred_and_scaled() -> None:
     assert torch.allclose(model.shift.double(), x.mean(0), atol=1e-5)
     expected = torch.where(x.std(0, correction=0) > 1e-6, 1.0 / x.std(0, correction=0), 1.0)
     assert torch.allclose(model.scale.double(), expected, rtol=1e-4)
+
+
+def test_a_class_without_training_nodes_is_unlikely_but_possible() -> None:
+    known = SPLIT.train[GRAPH.y[SPLIT.train] != 2]
+    made = fit_propagation(GRAPH, replace(SPLIT, train=known))
+    share = np.bincount(GRAPH.y[known].numpy(), minlength=3) + 1e-3
+    assert torch.allclose(made.prior.double(), torch.from_numpy(np.log(share)), atol=1e-5)
+
+
+def test_validation_nodes_without_weight_count_alike() -> None:
+    weight = torch.ones(NODES)
+    config = TrainConfig(row_normalise="never")
+    assert closed_form._weights(GRAPH, SPLIT, config) == (None, None)
+    weight[SPLIT.val] = 0.0
+    train, val = closed_form._weights(GRAPH.changed(label_weight=weight), SPLIT, config)
+    assert train is not None and train.tolist() == [1.0] * len(TRAIN) and val is None
+    weight[SPLIT.val[0]] = 0.5
+    train, val = closed_form._weights(GRAPH.changed(label_weight=weight), SPLIT, config)
+    assert val is not None and val.tolist() == [0.5] + [0.0] * (len(VAL) - 1)

@@ -560,3 +560,15 @@ def test_passes_that_are_sure_disagree_by_a_finite_number(distance: Any) -> None
     found = disagreement(logits, Consistency(temperature=0.1, distance=distance))
     assert bool(found.isfinite()) and float(found) > 0.5
     assert float(disagreement(logits[:1], Consistency(distance=distance))) == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["features", "classes", "num_nodes"])
+def test_sizes_of_a_network_in_a_run_folder_have_bounds(name: str, run: Run) -> None:
+    content = json.loads(run.sidecar.encoded())
+    for value, sound in ((0, True), (2**40 - 1, True), (2**40, False), (-1, False)):
+        content["model"][name] = value
+        if sound:
+            assert getattr(runs.sidecar_from(json.dumps(content), "here").model, name) == value
+            continue
+        with pytest.raises(InputError, match=f"^here: model: {name}={value} is out of range"):
+            runs.sidecar_from(json.dumps(content), "here")

@@ -326,7 +326,9 @@ def tried_section(trained: Trained) -> str:
             + _curves(
                 {
                     "the network": [
-                        (r["epoch"], r["prediction_loss"], r["val_loss"]) for r in history if "val_loss" in r
+                        (r["epoch"], r["prediction_loss"], r["val_loss"])
+                        for r in history
+                        if {"prediction_loss", "val_loss"} <= set(r)
                     ]
                 }
             )

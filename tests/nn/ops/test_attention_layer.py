@@ -168,3 +168,5 @@ def test_a_layer_writes_into_its_scratch_memory_alone(
     eps = numbers(heads, seed=5).requires_grad_()
     ops.attend(adj, h, att[0], att[1], None, score, mix, eps, 0.2).sum().backward()
     assert len(held) >= 3 and all(bool((one[-512:] == 7.0).all()) for one in held)
+    kept = held[0][:-512]  # what the way back needs: all of it is written
+    assert not structured or not bool((kept == 7.0).any())
