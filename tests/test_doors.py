@@ -119,3 +119,40 @@ def test_three_doors_one_training(
         table["probability"].to_numpy().astype(np.float32), learned.best.probabilities.max(axis=1)
     )
     assert table["predicted"].to_list() == CLASSES[classifier.transduction_].tolist()
+
+
+@pytest.mark.parametrize("chosen", [{"model": "gcn"}, {"intervention": "mf"}, {"model": "logistic"}])
+def test_three_doors_where_every_label_serves(
+    files: tuple[Path, Path], tmp_path: Path, chosen: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    edges, nodes = files
+    learned = learn(edges, nodes, seed=SEED, label="topic", ignore=["part"], train={"epochs": 30}, **chosen)
+    assert set(learned.predictions["part"]) == {"train"} and set(learned.metrics) == {"unseen"}
+
+    options = [word for name, value in chosen.items() for word in (f"--{name}", value)]
+    own = ["--edges", str(edges), "--nodes", str(nodes), "--label", "topic", "--ignore", "part", *options]
+    run = ["--seed", str(SEED), "--epochs", "30", "--out", str(tmp_path / "run"), "--no-plots", "--quiet"]
+    assert main(["train", *own, *run]) == 0
+    graph = learned.graph
+    A = sp.csr_array((np.ones(graph.num_edges), graph.edge_index.numpy()), shape=(90, 90))
+    classifier = CATClassifier(random_state=SEED, epochs=30, **chosen)
+    classifier.fit(as_array(graph.x), graph.y.numpy(), graph=A)
+    learned.save(tmp_path / "saved")
+
+    assert np.array_equal(classifier.label_distributions_, learned.best.probabilities)
+    assert classifier.estimate_ == learned.metrics["unseen"]
+    assert classifier.history_ == learned.best.fitted.history
+    weights = learned.best.fitted.model.state_dict()
+    for folder in ("run", "saved"):
+        kept = load_file(tmp_path / folder / "weights.safetensors")
+        assert weights.keys() == kept.keys()
+        assert all(torch.equal(value, kept[name]) for name, value in weights.items())
+        again = load_learned(tmp_path / folder)
+        assert again.predictions.equals(learned.predictions) and again.metrics == learned.metrics
+        row = json.loads((tmp_path / folder / "result.json").read_text())
+        assert row["estimate"] == pytest.approx(learned.metrics["unseen"])
+        assert main(["report", str(tmp_path / folder)]) == 0
+        page = (tmp_path / folder / "report.html").read_text()
+        assert "all 90 labelled nodes train; a first training without 18 of them" in page
+        assert "9 nodes that the judged trainings had not seen" in page
+    capsys.readouterr()

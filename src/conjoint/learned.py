@@ -76,10 +76,10 @@ class Learned(Trainings):
     def metrics(self) -> dict[str, dict[str, float]]:
         """Every metric, by the nodes that it was measured on.
 
-        `unseen`: labels judged by trainings without them, an honest estimate; it is of the members and the
-        weights that were chosen by the same nodes, so a little flattering. `validation`: of a named network,
-        whose epoch these nodes chose. `test`: where the split has test nodes. Nothing where no label could
-        be spared. `majority` is the accuracy of always saying the most common class.
+        `unseen`: labels judged by trainings without them, an honest estimate; of an ensemble, whose members
+        and weights the same nodes chose, a little flattering. `validation`: of a named network on a split
+        with such nodes, which chose its epoch. `test`: where the split has test nodes. Nothing where no label
+        could be spared. `majority` is the accuracy of always saying the most common class.
         """
         best, y = self.best, self.graph.y.numpy()
         found = {kind: all_metrics(y[nodes], shares) for kind, (nodes, shares) in best.judged.items()}
@@ -180,6 +180,8 @@ def learn(
         label, split_column, columns: which column is what, as in `conjoint.data.read_graph`; x= and y= go
             with SciPy.
         split: a `Split`, a rule by name, or its options; by default what came with the data, or all labels.
+            Without validation nodes, an ensemble is judged in folds, and one network is trained twice: first
+            without some labels, which choose its epochs and judge it, then with all.
         seed, seeds: the first seed, and how many trainings.
         model: a name of `conjoint describe`. None: an ensemble, as nodes say that its members were not
             trained on, or the paper's network around `intervention`.
@@ -194,7 +196,7 @@ def learn(
         minutes, trials: most time, or most trainings, that it may take; by default, as the graph asks for.
         single: the best member alone.
         progress: called with each epoch's row, as in `fit`: a training ends when it returns True. Rows of an
-            ensemble say under `training` which one they belong to.
+            ensemble, or of a network that is trained twice, say under `training` which one they belong to.
         verbose: 1 prints a line for each training of an ensemble, or for each tenth epoch; 2 every epoch.
 
     >>> from conjoint import learn

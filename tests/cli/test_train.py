@@ -2,15 +2,18 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from conjoint.cli import main
+from conjoint.selection.portfolio import encode_judged
 from own_files import CLASSES, train_arguments, write_own_files
 
 Ask = Callable[..., Any]
@@ -23,7 +26,9 @@ def test_a_run_folder_holds_everything(own_run: Path) -> None:
     drawn = {path.name for path in (own_run / "plots").iterdir()}
     assert drawn == {"learning.png", "attention.png", "mix.png", "map.png", "confusion.png"}
     row = json.loads((own_run / "result.json").read_text())
-    assert row["epochs"] == 12 and row["model"] == "cat-i-mf" and 0 <= row["test_accuracy"] <= 1
+    assert row["epochs"] == 12 and row["model"] == "cat-i-mf" and 0 <= row["val_accuracy"] <= 1
+    assert row["split"] == "all" and row["estimate"]["accuracy"] == row["val_accuracy"]
+    assert not {"test_accuracy", "test_metrics"} & row.keys()
     sidecar = json.loads((own_run / "model.json").read_text())
     assert sorted(sidecar["class_names"]) == sorted(CLASSES)
     table = (own_run / "predictions.csv").read_text()
@@ -35,7 +40,12 @@ def test_the_table_ends_with_what_to_try_next(tmp_path: Path, capsys: pytest.Cap
     arguments = train_arguments(tmp_path, "--seeds", "2", "--epochs", "3", "--no-plots")
     assert main([*arguments, "--out", str(tmp_path / "out")]) == 0
     out, err = capsys.readouterr()
-    assert "mean ± 95% CI" in out and "validation" in out and "all nodes" in out
+    head = next(line for line in out.splitlines() if line.startswith("seed"))
+    assert "mean ± 95% CI" in out and head.split() == ["seed", "unseen", "epochs", "seconds"]
+    assert (
+        "all 54 labelled nodes train; a first training without 11 of them chose the epochs by 6 and is" in out
+    )
+    assert err.count("trains twice: first without some labels") == 1
     assert f"conjoint predict {tmp_path / 'out'} --out predictions.csv" in out
     assert "\x1b" not in out + err
     assert "undirected" in err  # what was assumed about the graph
@@ -49,8 +59,8 @@ def test_several_seeds_and_their_spread(tmp_path: Path, ask: Ask) -> None:
     )
     assert [row["seed"] for row in made["rows"]] == [3, 4]
     assert [row["run"] for row in made["rows"]] == [str(out / "seed-3"), str(out / "seed-4")]
-    mean = sum(row["test_accuracy"] for row in made["rows"]) / 2
-    assert made["summary"]["test_accuracy"]["mean"] == pytest.approx(mean)
+    mean = sum(row["val_accuracy"] for row in made["rows"]) / 2
+    assert made["summary"]["val_accuracy"]["mean"] == pytest.approx(mean)
     assert len({row["split_seed"] for row in made["rows"]}) == 1
 
 
@@ -227,10 +237,41 @@ def test_models_without_epochs_by_their_names_alone(model: str, tmp_path: Path) 
     out, again = tmp_path / "out", tmp_path / "again.csv"
     edges, nodes = str(tmp_path / "edges.csv"), str(tmp_path / "nodes.csv")
     given = ["train", "--edges", edges, "--nodes", nodes, "--label", "topic", "--model", model]
-    assert (
-        main([*given, "--seeds", "1", "--no-plots", "--out", str(out)]) == 0
-        and (out / "report.html").stat().st_size > 1000
-    )
+    assert main([*given, "--seeds", "1", "--no-plots", "--out", str(out)]) == 0
+    assert (out / "report.html").stat().st_size > 1000
     assert main(["predict", str(out), "--out", str(again)]) == 0
     rows = [line.split(",")[:5] for line in (out / "predictions.csv").read_text().splitlines()]
     assert [line.split(",")[:5] for line in again.read_text().splitlines()] == rows and len(rows) > 10
+
+
+def test_judged_nodes_of_another_graph_are_refused(
+    own_run: Path, tmp_path: Path, refuse: Callable[..., str]
+) -> None:
+    copy = Path(shutil.copytree(own_run, tmp_path / "copy"))
+    for nodes, classes in ((np.arange(58, 61), 3), (np.arange(3), 4)):
+        shares = np.full((3, classes), 1 / classes)
+        (copy / "judged.safetensors").write_bytes(encode_judged((nodes, shares)))
+        assert "judged.safetensors: of another graph or damaged" in refuse("plot", copy)
+
+
+def test_few_labels_are_trained_on_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_own_files(tmp_path, unlabelled=51)
+    assert (
+        main([*train_arguments(tmp_path, "--seed", "0", "--epochs", "3"), "--out", str(tmp_path / "r")]) == 0
+    )
+    out, err = capsys.readouterr()
+    assert "all 9 labelled nodes train, too few to judge by" in out and "trains twice" not in err
+    assert "unseen" not in out and not (tmp_path / "r" / "judged.safetensors").exists()
+
+
+def test_a_split_that_is_named_is_trained_on_once(tmp_path: Path, ask: Ask) -> None:
+    write_own_files(tmp_path)
+    made = ask(
+        *train_arguments(tmp_path, "--seed", "0", "--epochs", "3", "--split", "hold-out"),
+        "--out",
+        tmp_path / "r",
+    )
+    row = made["rows"][0]
+    assert row["split"] == "hold-out" and "test_accuracy" in row and "estimate" not in row
+    sizes = json.loads((tmp_path / "r" / "model.json").read_text())["split_sizes"]
+    assert sum(sizes) == 54 and sizes[0] < 54 and not (tmp_path / "r" / "judged.safetensors").exists()

@@ -91,7 +91,7 @@ def test_a_run_goes_on_with_its_own_batches(folder: Path, tmp_path: Path, ask: A
     """A finished one is evaluated again."""
     before = json.loads((folder / "run" / "result.json").read_text())
     again = ask("train", "--resume", folder / "run", "--no-plots")["rows"][0]
-    assert again["batch"] == before["batch"] and again["test_accuracy"] == before["test_accuracy"]
+    assert again["batch"] == before["batch"] and again["estimate"] == before["estimate"]
     made = ask("train", "--config", folder / "run" / "config.toml", "--out", tmp_path / "r", "--no-plots")
     assert made["rows"][0]["val_loss"] == before["val_loss"]
 

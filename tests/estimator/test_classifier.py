@@ -19,6 +19,7 @@ from conjoint.errors import InputError
 from conjoint.estimator import classifier
 from conjoint.estimator.labels import hold_out
 from conjoint.nn import zoo
+from conjoint.nn.interventions import FeatureSimilarity
 from conjoint.training import TrainConfig, fit
 
 
@@ -59,9 +60,37 @@ def test_it_is_the_training_function_and_nothing_else(data: Blocks) -> None:
     graph = from_any(data.graph, x=data.x, y=data.y)
     config = TrainConfig(epochs=30, lr=0.05, seed=0, row_normalise="never")
     fit(network, graph, hold_out(data.y, 0.2, 0), config)
-    made = CATClassifier(intervention="mf", **QUICK).fit(data.x, data.y, graph=data.graph)
+    alone = CATClassifier(intervention="mf", validation_fraction=0.2, **QUICK)
+    made = alone.fit(data.x, data.y, graph=data.graph)
+    assert made.estimate_ is None  # the validation labels have chosen the epoch
     for name, value in network.state_dict().items():
         assert torch.equal(value, made.network_.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_named_network_learns_from_every_label(data: Blocks, own: bool) -> None:
+    """A label that counts more moves the network, also where it judges the first training."""
+    intervention: Any = FeatureSimilarity() if own else "mf"
+    made = CATClassifier(intervention=intervention, **QUICK)
+    plain = made.fit(data.x, data.y, np.ones(90), graph=data.graph)
+    assert plain.estimate_ is not None and 0.0 <= plain.estimate_["accuracy"] <= 1.0
+    before, history = plain.label_distributions_, plain.history_
+    assert plain.n_iter_ == len(history) == 30 and "val_loss" in history[0]
+    unmoved = 0
+    for node in np.flatnonzero(data.y >= 0):
+        weight = np.ones(90)
+        weight[node] = 9.0
+        found = clone(made).fit(data.x, data.y, weight, graph=data.graph)
+        assert not np.array_equal(found.label_distributions_, before)
+        unmoved += found.history_ == history
+    assert unmoved == 4  # of fifteen labels four judge
+
+
+def test_a_share_that_is_held_out_does_not_train(data: Blocks) -> None:
+    """Of an ensemble neither, where it is asked for."""
+    ensemble: dict[str, Any] = {"trials": 2, "epochs": 3, "random_state": 0}
+    made = CATClassifier(**ensemble, validation_fraction=0.4).fit(data.x, data.y, graph=data.graph)
+    assert made.portfolio_ is not None and made.portfolio_.labels == 9 and made.estimate_ is not None
 
 
 def test_nothing_given_is_an_ensemble_that_learns_from_every_label(data: Blocks) -> None:
@@ -316,9 +345,8 @@ def test_progress_and_verbose(data: Blocks, capsys: pytest.CaptureFixture[str]) 
         rows.append(row)
         return len(rows) == 3
 
-    found = CATClassifier(**QUICK, model="gat", verbose=2).fit(
-        data.x, data.y, graph=data.graph, progress=stop
-    )
+    alone = CATClassifier(**QUICK, model="gat", verbose=2, validation_fraction=0.2)
+    found = alone.fit(data.x, data.y, graph=data.graph, progress=stop)
     assert found.history_ == rows and found.n_iter_ == 3
     assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()] == [
         "epoch 1",

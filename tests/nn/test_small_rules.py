@@ -480,6 +480,7 @@ def test_smoothing_over_no_hop_compares_the_features_themselves() -> None:
     found = SmoothedSimilarity(rank=5, hops=0).similarity(adj, x)
     vectors = torch.from_numpy(reduced_features(x, rank=5, seed=0, centre=True))
     torch.testing.assert_close(found, edge_cosine(adj, vectors), rtol=1e-4, atol=1e-4)
-    for wrong in ({"hops": -1}, {"rank": 0}):
+    cases: list[dict[str, Any]] = [{"hops": -1}, {"rank": 0}]
+    for wrong in cases:
         with pytest.raises(InputError, match="choose a rank of 1 or more and hops of 0 or more"):
             SmoothedSimilarity(**wrong)

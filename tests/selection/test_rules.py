@@ -338,11 +338,11 @@ def test_damaged_judged_nodes_are_refused(nodes: Any, shares: Any, tmp_path: Pat
     path = tmp_path / portfolio.JUDGED
     path.write_bytes(portfolio.encode_arrays({"nodes": nodes, "probabilities": shares}))
     with pytest.raises(InputError, match="not what a training wrote"):
-        portfolio._read_judged(path)
+        portfolio.read_judged(path)
     path.write_bytes(portfolio.encode_judged((np.array([0, 4]), np.array([[0.0, 1.0], [0.5, 0.5]]))))
-    kept = portfolio._read_judged(path)
+    kept = portfolio.read_judged(path)
     assert kept is not None and kept[0].tolist() == [0, 4] and kept[1].tolist() == [[0.0, 1.0], [0.5, 0.5]]
-    assert portfolio._read_judged(tmp_path / "none") is None
+    assert portfolio.read_judged(tmp_path / "none") is None
 
 
 BY_NAME = {member.name: member for member in MEMBERS}
@@ -413,9 +413,9 @@ def test_progress_is_printed_every_tenth_epoch(capsys: pytest.CaptureFixture[str
     show = learner._printing(noting(seen, lambda row: row["epoch"] == 20), 10)
     assert [show({"epoch": k, "loss": 1 / 3}) for k in (9, 10, 11, 20)] == [False, False, False, True]
     assert capsys.readouterr().out == "epoch 10, loss 0.3333\nepoch 20, loss 0.3333\n" and len(seen) == 4
-    assert learner._printing(None, 1)({"epoch": 3}) is None and learner._watching(None) is None
+    assert learner._printing(None, 1)({"epoch": 3}) is None and learner.watching(None) is None
     rows: list[Any] = []
-    watch = learner._watching(rows.append)
+    watch = learner.watching(rows.append)
     assert watch is not None
     with watch("title", 9) as told:
         assert told is not None

@@ -4,6 +4,7 @@ One process imports torch and forks the ranks, so that the import is paid for on
 by rank, what the process said in the end.
 """
 
+import hashlib
 import json
 import os
 import signal
@@ -12,7 +13,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +23,15 @@ import torch
 
 from conjoint.errors import ConjointError, InputError, StorageError
 from conjoint.graph.graph import Graph, as_graph
-from conjoint.training import ModelSpec, Ranks, connected, resume_run, start_run
+from conjoint.graph.splits import every_label
+from conjoint.selection.all_labels import learn_from_all
+from conjoint.training import BatchConfig, ModelSpec, Ranks, connected, resume_run, start_run
+from conjoint.training.runs import take_up
 from scale_runs import CLASSES, CONFIG, FEATURES, NODES, graph_and_split, train
 
 Work = Callable[[Ranks], Any]
 CLIPPED = replace(CONFIG, clip=0.5, evaluate_every=CONFIG.epochs)  # so the last weights are kept
+SLOW = replace(CONFIG, lr=0.003)  # so that the best epoch is not the first
 
 
 def in_ranks(world: int, work: Work, timeout: float = 30.0) -> list[Any]:
@@ -162,10 +169,45 @@ def resumed() -> float:
         return in_ranks(1, go_on)[0]
 
 
+def all_labels() -> dict[str, Any]:
+    """What the two trainings of all labels end with, for several numbers of ranks; and of two ranks of which
+    one is killed in the first training, then one in the second."""
+    data, _ = graph_and_split()
+    split = every_label(data.y.numpy(), 0)
+    spec = ModelSpec("cat-i-mf", FEATURES, CLASSES, NODES, {"hidden": 4, "heads": 2})
+    batches = BatchConfig(kind="neighbours", size=15, fanout=(4, 3), per_step=4, penalty_neighbours=4)
+
+    def learn(path: Path, dies: str, ranks: Ranks) -> dict[str, str]:
+        def watch(title: str, epochs: int) -> Any:
+            def die(row: dict[str, Any]) -> None:
+                if ranks.rank == 1 and row["epoch"] == 2 and title.endswith(dies):
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            return nullcontext(die if dies else None)
+
+        run = None
+        if ranks.is_first:
+            run = take_up(path, SLOW, model=spec, data=data, split=split)
+            run.every_epochs = 1
+        parts: dict[str, Any] = {"spec": spec, "batches": batches, "ranks": ranks, "run": run, "watch": watch}
+        fitted, _, judged = learn_from_all(lambda: spec.build(0), data, split, SLOW, **parts)
+        if not ranks.is_first:  # the folder is not theirs
+            return {}
+        assert judged is not None and fitted.best_epoch >= 2  # so that the second training comes to its death
+        names = ("weights.safetensors", "judged.safetensors", "metrics.jsonl")
+        return {name: hashlib.sha256((path / name).read_bytes()).hexdigest() for name in names}
+
+    with tempfile.TemporaryDirectory() as folder:
+        ends = {world: in_ranks(world, partial(learn, Path(folder) / str(world), "")) for world in (1, 2, 4)}
+        died = [in_ranks(2, partial(learn, Path(folder) / "died", one)) for one in ("training", "labels", "")]
+    return {"ends": [said[0] for said in ends.values()], "died": died}
+
+
 SCENARIOS: dict[str, Callable[[], Any]] = {
     "same neighbours": lambda: same_model("neighbours"),
     "same clusters": lambda: same_model("clusters"),
     "resumed": resumed,
+    "all labels": all_labels,
     "wrong number": lambda: in_ranks(3, wrong_number),
     "unreadable": lambda: in_ranks(2, unreadable),
     "full disk": lambda: in_ranks(2, full_disk),

@@ -34,6 +34,16 @@ def test_a_checkpoint_of_two_ranks_has_the_memory_of_all_rows(outcomes: dict[str
     assert outcomes["resumed"] <= 1e-7
 
 
+def test_ranks_learn_from_all_labels_whatever_their_number_and_whoever_dies(outcomes: dict[str, Any]) -> None:
+    """The weights, and what the first training says of the judged nodes; on resuming, the history too."""
+    ends, died = outcomes["all labels"]["ends"], outcomes["all labels"]["died"]
+    for name in ("weights.safetensors", "judged.safetensors"):
+        assert len({said[name] for said in ends}) == 1
+    for survivor, victim in died[:2]:  # in the first training, then in the second
+        assert victim == "killed" and survivor.startswith("PeerLost: rank 0 of 2")
+    assert died[2][0] == ends[1]
+
+
 def test_a_wrong_number_of_ranks_is_told_by_all(outcomes: dict[str, Any]) -> None:
     assert len(outcomes["wrong number"]) == 3
     assert all("3 ranks do not divide --batches-per-step 4" in said for said in outcomes["wrong number"])

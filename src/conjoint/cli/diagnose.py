@@ -6,6 +6,7 @@ import torch
 
 from ..evaluation.plots import diagnosis_figure, write_picture
 from ..selection.diagnosis import Diagnosis, advice, diagnose, shortlist
+from ..selection.folds import judging_split
 from ..selection.learner import split_of
 from ..text import clean
 from .output import PICTURES, answer, must_be_writable, table
@@ -16,7 +17,7 @@ def work(options: argparse.Namespace) -> None:
     must_be_writable("--plot", options.plot, PICTURES)
     plan = plan_from(options)
     data = graph_of(plan)
-    split = split_of(data, plan.split, plan.seeds[0])
+    split = judging_split(data, split_of(data, plan.split, plan.seeds[0]))
     labelled = split.train if options.labels == "train" else torch.cat([split.train, split.val])
     found = diagnose(data, labelled)
     if options.plot:

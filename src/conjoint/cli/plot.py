@@ -9,6 +9,7 @@ from ..evaluation import plots
 from ..evaluation.attention_plots import attention_histograms, learnt_mix
 from ..evaluation.explain import attention_of, has_attention
 from ..evaluation.metrics import confusion
+from ..evaluation.run_report import KINDS
 from ..selection.learner import Trained
 from ..storage import storage_errors
 from ..text import clean
@@ -49,14 +50,19 @@ def _figures(run: Run, trained: Trained, way: str) -> dict[str, "Figure"]:
         figures["attention"] = attention_histograms(attention)
         if (mix := learnt_mix(attention)) is not None:
             figures["mix"] = mix
-    y, test = graph.y.cpu().numpy(), trained.split.reveal_test().cpu().numpy()
-    judged = "Test nodes" if len(test) else "Labelled nodes, which it was trained on"
-    test = test if len(test) else np.flatnonzero(y >= 0)
+    y, guess = graph.y.cpu().numpy(), trained.probabilities.argmax(axis=1)
+    if judged := trained.judged:
+        kind, (nodes, shares) = list(judged.items())[-1]
+        said, about = shares.argmax(axis=1), KINDS[kind]
+    else:
+        nodes = np.flatnonzero(y >= 0)
+        said, about = guess[nodes], "labelled nodes, which it was trained on"
     points, shown = plots.project(embed(model, graph, config).cpu().numpy(), way)
     title = f"Embeddings by class, {'t-SNE' if way == 'tsne' else 'two principal components'}"
     figures["map"] = plots.embedding_map(points, y[shown], names, title)
-    guess = trained.probabilities.argmax(axis=1)
-    counts = confusion(y[test], guess[test], len(names))
+    counts = confusion(y[nodes], said, len(names))
     right = float(counts.trace() / counts.sum())
-    figures["confusion"] = plots.confusion_matrix(counts, names, f"{judged}, {100 * right:.1f}% right")
+    figures["confusion"] = plots.confusion_matrix(
+        counts, names, f"{about.capitalize()}, {100 * right:.1f}% right"
+    )
     return figures

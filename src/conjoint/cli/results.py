@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ..graph.graph import Graph
-from ..graph.splits import Split
 from ..selection.choose import Choice
 from ..selection.learner import Trained
 from ..selection.portfolio import Portfolio
@@ -59,12 +58,16 @@ def report(
         return
     if choice is not None:
         print(choice_text(choice))
-    first, split, portfolio = rows[0], done[0][1].split, done[0][1].portfolio
-    used = use_of_labels(split, portfolio)
+    first, trained, portfolio = rows[0], done[0][1], done[0][1].portfolio
+    used = trained.use_of_labels
     print(f"{first['model']} on {clean(graph.name)}: {graph.num_nodes} nodes; {used}\n")
     if portfolio is not None:
         print(members_text(portfolio))
     columns = {name: title for name, title in SHOWN.items() if name in first}
+    if not trained.split.val.numel() + len(trained.split.reveal_test()):
+        columns.pop("all_accuracy")  # all of them train
+    if "estimate" in first:
+        columns["val_accuracy"] = "unseen"
     count = "epochs" if portfolio is None else "trainings"
     shown = [
         {
@@ -86,18 +89,6 @@ def report(
         print("Rule 'release' chose the epoch by test accuracy: the test column estimates nothing.")
     if not options.quiet:
         print(_next_commands(out, graph))
-
-
-def use_of_labels(split: Split, portfolio: Portfolio | None) -> str:
-    """In one line, which labels served for what."""
-    train, val, test = split.sizes
-    folds = 1 if portfolio is None else portfolio.folds
-    if folds > 1 and not val + test:
-        return f"all {train} labelled nodes train, in {folds} folds; each is judged without itself"
-    if portfolio is not None and portfolio.judged is None and not val + test:
-        return f"all {train} labelled nodes train, too few to judge by: what is shown is of these very nodes"
-    used = f"split {split.name}: {train} train, {val} validation, {test} test"
-    return f"{used}; training nodes judge too, in {folds} folds" if folds > 1 else used
 
 
 def members_text(portfolio: Portfolio) -> str:

@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..graph.graph import Graph
 from ..nn.model import NodeModel
 from ..selection.learner import PORTFOLIO, Trained, split_of
-from ..selection.portfolio import read_portfolio
+from ..selection.portfolio import JUDGED, read_judged, read_portfolio
 from ..text import count
 from ..training import Fitted, Run, load_run, resume_run
 from ..training.config import batch_config_from
@@ -67,10 +67,14 @@ def open_run(options: argparse.Namespace) -> Opened:
     history = run.history(result["epochs"])
     fitted = Fitted(model.to(device), run.config, history, result["best_epoch"], str(result.get("stopped")))
     batch = batch_config_from(plan.setting.batch) if plan.setting.batch else None
-    split = split_of(graph, plan.split, run.config.seed, plan.setting.is_ensemble)
+    split = split_of(graph, plan.split, run.config.seed)
     portfolio = read_portfolio(run.path / PORTFOLIO) if plan.setting.is_ensemble else None
+    held_out = None if plan.setting.is_ensemble else read_judged(run.path / JUDGED)
+    judged = held_out if portfolio is None else portfolio.judged
+    if judged is not None and (judged[0].max() >= graph.num_nodes or judged[1].shape[1] != graph.num_classes):
+        raise InputError(f"{run.path / JUDGED}: of another graph or damaged; restore it from a copy")
     labels = None if graph is found else labels_of(found)
-    return Opened(run, plan, Trained(fitted, graph, split, 0.0, batch, portfolio, run.spec), labels)
+    return Opened(run, plan, Trained(fitted, graph, split, 0.0, batch, portfolio, run.spec, held_out), labels)
 
 
 def node_names(given: Mapping[str, Any], graph: Graph, column: str | None) -> list[str] | None:

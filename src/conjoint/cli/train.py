@@ -15,6 +15,7 @@ from ..errors import InputError, Interrupted
 from ..graph.graph import Graph
 from ..graph.splits import Split
 from ..selection.choose import Choice, Trial, Watch
+from ..selection.folds import judging_split
 from ..selection.learner import IN_BATCHES, Trained, decide, members_of, settle, spec_of, split_of, train_one
 from ..selection.setting import Setting
 from ..storage import read_text, storage_errors, write_atomically
@@ -49,6 +50,12 @@ class Session:
         return self.out if len(self.plan.seeds) == 1 else self.out / f"seed-{seed}"
 
 
+TWICE = (
+    "trains twice: first without some labels, which choose the epochs and judge, then with all; "
+    "--split hold-out trains once, without these labels"
+)
+
+
 def work(options: argparse.Namespace) -> None:
     if options.log is not None:
         check_log(options.log)
@@ -80,7 +87,7 @@ def start(options: argparse.Namespace) -> None:
 
 def _chosen(plan: Plan, graph: Graph, options: argparse.Namespace) -> tuple[Setting, Choice | None]:
     """What a step computes, by memory; and the model, by validation nodes, where that was left to them."""
-    split = split_of(graph, plan.split, plan.seeds[0], plan.setting.is_ensemble)
+    split = split_of(graph, plan.split, plan.seeds[0])
     setting, told = settle(plan.setting, graph, split)
     if told is not None:
         remark(options, f"{clean(graph.name)}: {told}")
@@ -230,7 +237,8 @@ def _train_all(session: Session, again: bool) -> None:
 def _train_one(session: Session, seed: int, again: bool) -> tuple[Run, Trained] | None:
     """The run folder and what came out; None for the ranks that write nothing."""
     options, graph, setting, ranks = session.options, session.graph, session.plan.setting, session.ranks
-    split = split_of(graph, session.plan.split, seed, setting.is_ensemble)
+    split = split_of(graph, session.plan.split, seed)
+    several = setting.is_ensemble or not split.val.numel()  # trainings, each of which is shown by itself
     run: Run | None = None
     with ranks.shared_errors():
         if ranks.is_first:
@@ -239,17 +247,18 @@ def _train_one(session: Session, seed: int, again: bool) -> tuple[Run, Trained] 
         remark_preview(graph, options)  # what the tables were taken for
         for note in run.notes:  # what changed since
             remark(options, f"{clean(graph.name)}: {clean(note)}")
+        if several and not setting.is_ensemble and judging_split(graph, split).sizes[2]:
+            remark(options, TWICE)
         if session.choice is not None:
             document = json.dumps(session.choice.to_dict(), indent=1, allow_nan=False) + "\n"
             write_atomically(session.out / CHOICE, document.encode())
     title = clean(f"{graph.name} {setting.model} seed {seed}")
     parts: dict[str, Any] = {"device": options.device, "ranks": ranks, "workers": options.workers, "run": run}
-    parts |= {"tell": lambda line: remark(options, clean(line)), "watch": _watch(graph, options)}
-    alone = (
-        setting.is_ensemble or options.quiet or not ranks.is_first
-    )  # an ensemble shows each training by itself
+    parts |= {"tell": lambda line: remark(options, clean(line))}
+    parts |= {"watch": _watch(graph, options) if ranks.is_first else None}
+    alone = several or options.quiet or not ranks.is_first
     try:
-        log = options.log if ranks.is_first and not setting.is_ensemble else None
+        log = options.log if ranks.is_first and not several else None
         with _shown(title, setting.config(seed).epochs, alone, log) as show:
             trained = train_one(setting, graph, split, seed, choice=session.choice, progress=show, **parts)
     except Interrupted as stop:

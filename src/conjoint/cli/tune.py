@@ -10,6 +10,7 @@ from typing import Any
 from ..errors import InputError
 from ..graph.graph import Graph
 from ..graph.splits import Split
+from ..selection.folds import judging_split
 from ..selection.learner import split_of
 from ..selection.tune import MODELS, Budget, Tried, best_of, settings_at, tune
 from ..storage import read_text, storage_errors, write_atomically
@@ -24,7 +25,7 @@ def work(options: argparse.Namespace) -> None:
     _check(options)
     plan = plan_from(options)
     data = graph_of(plan)
-    split = split_of(data, plan.split, plan.seeds[0])
+    split = judging_split(data, split_of(data, plan.split, plan.seeds[0]))
     config = plan.setting.config(plan.seeds[0])
     folder = Path(options.out or Path("tuning") / file_name(data.name))
     _open(folder, data, split)

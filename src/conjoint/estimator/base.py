@@ -24,11 +24,12 @@ from ..nn.attention import ConjointAttention
 from ..nn.cat import CAT
 from ..nn.interventions import EmbeddingSimilarity, Intervention, LowRank, Several
 from ..nn.new_nodes import with_new_nodes
-from ..nn.zoo import ENSEMBLE
-from ..selection.learner import Trained, Trainings, search_options, train_graph
+from ..selection.all_labels import learn_from_all
+from ..selection.learner import Trained, Trainings, train_graph, watching
 from ..selection.setting import make_setting
 from ..training import embed, fit, predict_proba
 from ..training.loop import OnEpoch
+from ..training.metrics import all_metrics
 from ..training.predictions import as_trained
 from ..training.seeding import own_randomness
 from ..training.steps import part_of, whole_graph
@@ -120,7 +121,7 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     minutes: float | None = None
     trials: int | None = None
     single: bool = False
-    validation_fraction: float = 0.2
+    validation_fraction: float | None = None
     n_neighbors: int = 10
     metric: str = "euclidean"
     random_state: int | np.random.RandomState | None = None
@@ -175,17 +176,6 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             given["class_weight"] = self.class_weight
         return given
 
-    def _search(self) -> dict[str, Any]:
-        return search_options(self.scoring, self.minutes, self.trials, self.single)
-
-    def _learns_ensemble(self) -> bool:
-        """Whether the parameters leave the model open."""
-        if self.model is not None or self.intervention is not None:
-            return self.model == ENSEMBLE
-        settings = self._given(OF_NETWORK, self.settings)
-        parts: dict[str, Any] = {"settings": settings, "train": self._training()}
-        return make_setting(strategy=self.strategy, search=self._search(), **parts).is_ensemble
-
     def _train(
         self,
         graph: Graph,
@@ -200,8 +190,8 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         weight = None if sample_weight is None else label_weight(sample_weight, codes)
         if validation is not None:
             split = set_aside(codes, validation)
-        elif self._learns_ensemble():
-            split = every_label(codes, seed)
+        elif self.validation_fraction is None:
+            split = every_label(codes, 0)  # as the other ways to train
         else:
             split = hold_out(codes, self.validation_fraction, seed)
         names = [str(name) for name in classes]
@@ -212,6 +202,8 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.model_ = None if isinstance(self.intervention, Intervention) else learned.setting.model
         self.choice_ = None if learned.choice is None else replace(learned.choice, fitted={})
         self.portfolio_ = learned.best.portfolio
+        unseen = learned.best.judged.get("unseen")
+        self.estimate_ = None if unseen is None else all_metrics(codes[unseen[0]], unseen[1])
         self.embedding_ = learned.embedding
         self._n_features_out = self.embedding_.shape[1]
         self._config, self._setting = as_trained(fitted.config, learned.graph), learned.setting
@@ -243,12 +235,21 @@ class GraphEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             )
         setting, started = make_setting(AROUND_OWN, **parts), time.perf_counter()
         options = {**zoo.settings_of(AROUND_OWN), **setting.settings, "strategy": self.strategy or "implicit"}
-        hidden, own = options.pop("hidden"), copy.deepcopy(self.intervention)
-        with own_randomness():
-            torch.default_generator.manual_seed(seed)  # as models with a name are drawn
-            made = CAT(graph.num_features, hidden, graph.num_classes, intervention=own, **options)
-        fitted = fit(made, graph, split, setting.config(seed), progress=progress)
-        return Trainings(graph, setting, (Trained(fitted, graph, split, time.perf_counter() - started),))
+        hidden = options.pop("hidden")
+
+        def build() -> CAT:
+            with own_randomness():
+                torch.default_generator.manual_seed(seed)  # as models with a name are drawn
+                one = copy.deepcopy(self.intervention)
+                return CAT(graph.num_features, hidden, graph.num_classes, intervention=one, **options)
+
+        config, held_out = setting.config(seed), None
+        if split.val.numel():
+            fitted = fit(build(), graph, split, config, progress=progress)
+        else:
+            fitted, _, held_out = learn_from_all(build, graph, split, config, watch=watching(progress))
+        seconds = time.perf_counter() - started
+        return Trainings(graph, setting, (Trained(fitted, graph, split, seconds, held_out=held_out),))
 
     def _answers(self, X: Any, graph: Any) -> Answers:
         check_is_fitted(self)

@@ -37,8 +37,9 @@ class CATClassifier(ClassifierMixin, GraphEstimator):
             An ensemble is chosen by balanced accuracy then, unless `scoring` says otherwise.
         scoring, minutes, trials, single: of the ensemble: the metric it is chosen by, the most time or the
             most trainings it may take, and whether only its best member is kept; see `conjoint.learn`.
-        validation_fraction: of a named model: share of each class's labels that choose its epoch instead of
-            training it.
+        validation_fraction: share of each class's labels that choose the epoch and the model instead of
+            training. None: every label trains; an ensemble is judged by folds, and a named model is trained
+            twice, first without some labels, which choose its epochs and judge it.
         n_neighbors, metric: the nearest-neighbour graph that stands in where no graph is given, and that
             links new nodes to those of training.
         random_state: an int is the seed, and gives the same bits on every fit.
@@ -53,7 +54,8 @@ class CATClassifier(ClassifierMixin, GraphEstimator):
         network_, model_: the trained network, and its name (None around an intervention of your own).
         choice_: how "auto" chose an intervention (`Choice`), else None.
         portfolio_: how the ensemble came about (`Portfolio`), None if a model was named.
-        history_: one row per epoch.
+        estimate_: every metric on labels by trainings that did not have them; None if there are no such.
+        history_: one row per epoch; of two trainings, the first, which knows validation labels.
         n_iter_: epochs trained.
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
 

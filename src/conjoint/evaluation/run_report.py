@@ -321,14 +321,15 @@ def tried_section(trained: Trained) -> str:
     found = trained.portfolio
     if found is None:
         history = trained.fitted.history
+        again = "" if trained.held_out is None else "Trained again on all labels for as many epochs."
         return (
-            f"<p>One network, {len(history)} epochs, kept: epoch {trained.fitted.best_epoch}.</p>"
+            f"<p>One network, {len(history)} epochs, kept: epoch {trained.fitted.best_epoch}. {again}</p>"
             + _curves(
                 {
                     "the network": [
                         (r["epoch"], r["prediction_loss"], r["val_loss"])
                         for r in history
-                        if {"prediction_loss", "val_loss"} <= set(r)
+                        if {"prediction_loss", "val_loss"} <= r.keys()
                     ]
                 }
             )
@@ -482,10 +483,6 @@ def run_page(
     )
     script = "(() => {\n" + script + "})();\n"
     graph, side, row = trained.graph, run.sidecar, trained.judged_row()
-    train, val, test = trained.split.sizes
-    usage = f"{train:,} train, {val:,} choose, {test:,} judge (split {trained.split.name})"
-    if trained.portfolio is not None and trained.portfolio.folds > 1:
-        usage = f"{train:,} train, in {trained.portfolio.folds} folds that judge each other"
     empty: dict[str, Any] = {"points": [], "names": [], "labels": [], "predicted": [], "sure": []}
     empty |= {"classes": [], "explained": [], "whys": []}
     count = len(nodes["points"])
@@ -509,7 +506,7 @@ def run_page(
         script=script,
         title=escape(f"Run {shorten(path.name, LETTERS)}"),
         lead=escape(lead),
-        data_section=data_section(graph, usage),
+        data_section=data_section(graph, trained.use_of_labels),
         tried=tried_section(trained),
         metrics=metrics_section(judged, row, side.class_names),
         mistakes=mistakes_section(judged, side.class_names, shown),

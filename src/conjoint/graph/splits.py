@@ -149,7 +149,7 @@ def fraction(labels: Labels, seed: int, *, train: float = 0.6, val: float = 0.2)
 
 
 def every_label(labels: Labels, seed: int) -> Split:
-    """All labelled nodes train. Who learns with it cuts them into folds, so that each is judged once."""
+    """All labelled nodes train. Who learns with it holds some out first, or each once, to judge by."""
     _generator(seed)
     nodes = torch.from_numpy(np.flatnonzero(labels >= 0))
     return Split(nodes, torch.empty(0, dtype=torch.int64), "all", seed)
@@ -216,17 +216,16 @@ def named_split(graph: Any, name: str, seed: int = 0, **options: Any) -> Split:
     return by_time(labels, graph.node_time, **options)
 
 
-def usual_split(graph: Any, crosses: bool = False) -> str:
+def usual_split(graph: Any) -> str:
     """What came with the data; for a benchmark the paper's recipe, if it has labels enough for it, or shares.
 
-    For any other graph all labels, if the learner `crosses` folds; else eight tenths train, one chooses and
-    one judges.
+    For any other graph all labels.
     """
     for published in ("given", "time"):
         if published in graph.published:
             return published
     if not graph.benchmark:
-        return "all" if crosses else "hold-out"
+        return "all"
     labelled = graph.y[graph.y >= 0]
     counts = labelled.bincount()
     counts = counts[counts > 0]

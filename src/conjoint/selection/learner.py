@@ -30,7 +30,9 @@ from ..training.memory import USABLE, available_memory, choose_way, full_memory
 from ..training.metrics import all_metrics, majority_metrics, per_class
 from ..training.predictions import predicted_pieces, prediction_columns, result_row
 from ..training.stopping import snapshot
+from .all_labels import check_rule, learn_from_all
 from .choose import CHOOSE, Choice, Trial, Watch
+from .folds import judging_split
 from .members import MEMBERS, Budget, Member, with_settings
 from .portfolio import JUDGED, Portfolio, encode_judged, read_portfolio
 from .search import learn_ensemble, train_model
@@ -52,6 +54,8 @@ class Trained:
     batch: BatchConfig | None = None
     portfolio: Portfolio | None = None  # how an ensemble came about
     spec: ModelSpec | None = None  # by which the network can be built again; None: it has no name
+    # Of one network that learnt from all labels: some nodes, and what a training without them says of them.
+    held_out: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = None
 
     @cached_property
     def probabilities(self) -> npt.NDArray[np.float32]:
@@ -90,23 +94,53 @@ class Trained:
 
     @cached_property
     def judged(self) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-        """Nodes that estimates are of, with their probabilities: `unseen` by the trainings that judge them in
-        the ensemble's search, and `test`, behind the gate. Of a training in batches, none."""
-        found = {}
-        if self.portfolio is not None and self.portfolio.judged is not None:
-            found["unseen"] = self.portfolio.judged
+        """Nodes that estimates are of, with their probabilities: `unseen` by the trainings that judge them,
+        and `test`, behind the gate; of a training in batches, not these."""
+        unseen = self.held_out if self.portfolio is None else self.portfolio.judged
+        found = {} if unseen is None else {"unseen": unseen}
         test = self.split.reveal_test().numpy()
         if len(test) and self.batch is None:
             found["test"] = (test, self.probabilities[test])
         return found
 
+    @property
+    def unjudged(self) -> bool:
+        """Whether all labels trained, and were too few to hold any out."""
+        train, val, test = self.split.sizes
+        folds = 1 if self.portfolio is None else self.portfolio.folds
+        return bool(train) and not val + test and folds == 1 and not self.judged
+
+    @property
+    def use_of_labels(self) -> str:
+        """In one line, which labels served for what."""
+        train, val, test = self.split.sizes
+        folds = 1 if self.portfolio is None else self.portfolio.folds
+        if not val + test:
+            every = f"all {train} labelled nodes train"
+            if folds > 1:
+                return f"{every}, in {folds} folds; each is judged without itself"
+            if self.held_out is not None:
+                _, chose, judge = judging_split(self.graph, self.split).sizes
+                return (
+                    f"{every}; a first training without {chose + judge} of them chose the epochs by {chose} "
+                    f"and is judged by {judge}"
+                )
+            if self.unjudged:
+                return f"{every}, too few to judge by"
+        used = f"split {self.split.name}: {train} train, {val} validation, {test} test"
+        return f"{used}; training nodes judge too, in {folds} folds" if folds > 1 else used
+
     def judged_row(self) -> dict[str, Any]:
         """Every metric on the judged nodes, beside those of always saying the most common class."""
         row: dict[str, Any] = {}
-        if self.portfolio is not None:
-            found = self.portfolio.estimate
-            row = {"epochs": len(self.portfolio.trials), "val_accuracy": found["accuracy"], "estimate": found}
         y, classes = self.graph.y.numpy(), self.graph.num_classes
+        found: dict[str, float] | None = None
+        if self.portfolio is not None:
+            row, found = {"epochs": len(self.portfolio.trials)}, self.portfolio.estimate
+        elif self.held_out is not None:
+            found = all_metrics(y[self.held_out[0]], self.held_out[1])
+        if found is not None and not self.unjudged:  # else it is of the labels that trained
+            row |= {"val_accuracy": found["accuracy"], "estimate": found}
         names = self.graph.class_names or [str(k) for k in range(classes)]
         for kind, (nodes, probabilities) in self.judged.items():
             if kind == "test":
@@ -170,13 +204,13 @@ def train_graph(
     def split_for(run_seed: int) -> Split:
         if isinstance(split, Split):
             return split
-        return split_of(graph, split_options(split), run_seed, setting.is_ensemble)
+        return split_of(graph, split_options(split), run_seed)
 
     setting, _ = settle(setting, graph, split_for(seed))
     setting, choice = decide(setting, graph, split_for(seed), seed)
     if verbose > 1 or (verbose and not setting.is_ensemble):
         progress = _printing(progress, 10 if verbose == 1 else 1)
-    told: dict[str, Any] = {"progress": progress, "watch": _watching(progress)}
+    told: dict[str, Any] = {"progress": progress, "watch": watching(progress)}
     told |= {"tell": print if verbose else None, "aside": progress is None}  # it may end a training
     trained = [
         train_one(setting, graph, split_for(one), one, choice=choice, **told)
@@ -204,8 +238,8 @@ def _printing(progress: OnEpoch | None, every: int) -> OnEpoch:
     return show
 
 
-def _watching(progress: OnEpoch | None) -> Watch | None:
-    """The epochs of each member, told with the name of the training that they belong to."""
+def watching(progress: OnEpoch | None) -> Watch | None:
+    """The epochs of each of several trainings, told with the name of the training that they belong to."""
     if progress is None:
         return None
     return lambda title, epochs: nullcontext(lambda row: progress({"training": title, **row}))
@@ -231,15 +265,12 @@ def search_options(
     return {name: value for name, value in given.items() if value is not None and value is not False}
 
 
-def split_of(graph: Graph, options: Mapping[str, Any], run_seed: int, crosses: bool = False) -> Split:
-    """The split that the options name; with `resplit`, a new one for each seed of the training.
-
-    `crosses`: the learner can judge all labels by crossing folds, so all may train.
-    """
+def split_of(graph: Graph, options: Mapping[str, Any], run_seed: int) -> Split:
+    """The split that the options name; with `resplit`, a new one for each seed of the training."""
     chosen = dict(options)
     if chosen.pop("resplit", False):
         chosen["seed"] = run_seed
-    name = chosen.pop("name", None) or _rule_with(chosen) or usual_split(graph, crosses)
+    name = chosen.pop("name", None) or _rule_with(chosen) or usual_split(graph)
     return graph.split(name, **chosen)
 
 
@@ -256,6 +287,7 @@ def settle(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str |
     class_factors(
         graph, split.train, setting.train.get("class_weight")
     )  # a class that is not there, told early
+    check_rule(setting.config(0), split)
     kind = setting.batch.get("kind", "auto")
     if kind in IN_BATCHES:
         return setting, None
@@ -266,7 +298,7 @@ def settle(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str |
         return replace(setting, train={**setting.train, "field": field}, batch={}), None
     if graph.edge_weight is not None or setting.train.get("field", "auto") != "auto":
         return replace(setting, batch={}), None
-    parts = graph, split.train.numpy(), split.val.numpy()
+    parts = graph, split.train.numpy(), judging_split(graph, split).val.numpy()
     made = choose_way(setting.model, setting.settings, *parts, consistency=setting.config(0).consistency)
     batch = {**setting.batch, "kind": made.kind} if made.kind in IN_BATCHES else {}
     # What does not fit as a whole is cut, also where cutting would not save time.
@@ -320,7 +352,7 @@ def decide(
         return setting, None
     choose = CHOOSE[setting.undecided]
     seen: dict[str, Any] = {"on_trial": on_trial, "watch": watch, "known": known}
-    choice = choose(graph, split, setting.config(seed), setting.settings, **seen)
+    choice = choose(graph, judging_split(graph, split), setting.config(seed), setting.settings, **seen)
     return setting.decided(choice.model), choice
 
 
@@ -345,7 +377,8 @@ def train_one(
     watch: Watch | None = None,
     aside: bool = True,
 ) -> Trained:
-    """Train with one seed, unless that was done while the model was chosen.
+    """Train with one seed, unless that was done while the model was chosen. A split without validation nodes
+    asks for all labels: an ensemble's folds, or two trainings, of which `watch` is told.
 
     `aside`: members of an ensemble may be trained in other processes; `watch` is then told, not asked.
     """
@@ -353,8 +386,21 @@ def train_one(
         return train_ensemble(setting, graph, split, seed, run=run, tell=tell, watch=watch, aside=aside)
     config = setting.config(seed)
     batch = batch_config_from(setting.batch) if setting.batch else None
-    if choice is not None and seed in choice.fitted:
-        done, seconds = choice.fitted[seed]
+    done, seconds = (None, 0.0) if choice is None else choice.fitted.get(seed, (None, 0.0))
+    if not split.val.numel():
+        started, spec = time.perf_counter() - seconds, spec_of(setting, graph)
+        parts: dict[str, Any] = {
+            "spec": spec,
+            "batches": batch,
+            "ranks": ranks,
+            "workers": workers,
+            "run": run,
+        }
+        found = learn_from_all(
+            lambda: spec.build(seed).to(device), graph, split, config, watch=watch, first=done, **parts
+        )
+        return Trained(found[0], graph, split, time.perf_counter() - started, batch, None, *found[1:])
+    if done is not None:
         if run is not None:
             run.adopt(done.history, snapshot(done.model), done.result())
         return Trained(done, graph, split, seconds, batch, None, spec_of(setting, graph))
@@ -364,7 +410,7 @@ def train_one(
         fitted, settings = train_model(spec, graph, split, config, run=run)
         spec = replace(spec, settings=settings)
         return Trained(fitted, graph, split, time.perf_counter() - started, None, None, spec)
-    parts: dict[str, Any] = {"batches": batch, "ranks": ranks, "workers": workers}
+    parts = {"batches": batch, "ranks": ranks, "workers": workers}
     fitted = fit(spec.build(seed).to(device), graph, split, config, **parts, progress=progress, run=run)
     return Trained(fitted, graph, split, time.perf_counter() - started, batch, None, spec)
 
@@ -431,9 +477,10 @@ def keep_training(run: Run, trained: Trained) -> None:
     """A training that is over, and how its ensemble came about, for who holds the folder."""
     assert trained.spec is not None
     run.sidecar = replace(run.sidecar, model=trained.spec)
-    portfolio, fitted = trained.portfolio, trained.fitted
+    portfolio, fitted, judged = trained.portfolio, trained.fitted, trained.held_out
     if portfolio is not None:
         run.write(PORTFOLIO, (json.dumps(portfolio.to_dict(), indent=1, allow_nan=False) + "\n").encode())
-        if portfolio.judged is not None:
-            run.write(JUDGED, encode_judged(portfolio.judged))
+        judged = portfolio.judged
+    if judged is not None:
+        run.write(JUDGED, encode_judged(judged))
     run.keep(fitted.history, snapshot(fitted.model), fitted.result())

@@ -67,7 +67,7 @@ def read_portfolio(path: Path) -> Portfolio:
         made = Portfolio(trials=trials, members=members, left_out=left_out, **parts)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise InputError(f"{path}: not what a training wrote; restore it from a copy") from None
-    return replace(made, judged=_read_judged(path.with_name(JUDGED)))
+    return replace(made, judged=read_judged(path.with_name(JUDGED)))
 
 
 def encode_judged(judged: tuple[Array, Array]) -> bytes:
@@ -75,7 +75,7 @@ def encode_judged(judged: tuple[Array, Array]) -> bytes:
     return encode_arrays({"nodes": nodes.astype(np.int64), "probabilities": shares.astype(np.float32)})
 
 
-def _read_judged(path: Path) -> tuple[Array, Array] | None:
+def read_judged(path: Path) -> tuple[Array, Array] | None:
     """What `encode_judged` wrote; None for a run of an earlier version."""
     if not path.exists():
         return None

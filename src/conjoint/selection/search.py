@@ -29,11 +29,12 @@ from ..graph.graph import Graph
 from ..graph.splits import Split
 from ..nn import zoo
 from ..nn.ensemble import Ensemble
-from ..training import Fitted, ModelSpec, Run, TrainConfig, fit, load_run, resume_run, start_run
+from ..training import Fitted, ModelSpec, Run, TrainConfig, fit, load_run
 from ..training.closed_form import CLOSED_FORMS, as_they_are, fit_closed_form
 from ..training.config import config_from
 from ..training.metrics import all_metrics, check_metric, log_loss, merit
 from ..training.predictions import predict_proba
+from ..training.runs import take_up
 from ..training.seeding import deferred_interrupt
 from ..training.stopping import snapshot
 from .folds import fold_splits
@@ -321,7 +322,7 @@ class Search:
         run = None
         if self.folder is not None:
             path = self.folder / f"{member.name.replace(', ', '-').replace(' ', '-')}-{job.fold}"
-            run = _open(path, config, spec, graph, split)
+            run = take_up(path, config, model=spec, data=graph, split=split)
         if run is not None and run.sidecar.finished:
             model, run = load_run(run.path)
             result, settings = run.sidecar.result or {}, dict(run.sidecar.model.settings)
@@ -448,11 +449,3 @@ def train_model(
         run.sidecar = replace(run.sidecar, model=replace(spec, settings=settings))
         run.adopt(fitted.history, snapshot(fitted.model), fitted.result())
     return fitted, settings
-
-
-def _open(path: Path, config: TrainConfig, spec: ModelSpec, graph: Graph, split: Split) -> Run:
-    if not path.exists():
-        return start_run(path, config, model=spec, data=graph, split=split)
-    run = resume_run(path)
-    run.check(config, graph, split)
-    return run

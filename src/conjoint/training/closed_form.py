@@ -42,9 +42,16 @@ def _weights(graph: Graph, split: Split, config: TrainConfig) -> tuple[Array | N
     return train, val if val.sum() > 0 else None
 
 
-@one_thread
 def fit_linear(graph: Graph, split: Split, hops: str, config: TrainConfig = PLAIN) -> HopLinear:
     """Logistic regression by L-BFGS."""
+    return _linear(graph, split, hops, config, None)[0]
+
+
+@one_thread
+def _linear(
+    graph: Graph, split: Split, hops: str, config: TrainConfig, given: float | None
+) -> tuple[HopLinear, float]:
+    """The model and its strength: the given one, or what validation nodes choose."""
     model = HopLinear(graph.num_features, graph.num_classes, hops=hops)
     x: Any = graph.x
     if not is_sparse(x):
@@ -74,16 +81,18 @@ def fit_linear(graph: Graph, split: Split, hops: str, config: TrainConfig = PLAI
 
     from scipy.optimize import minimize  # a tenth of a second that no other training waits for
 
-    best, now = (np.inf, np.zeros(size + classes)), np.zeros(size + classes)
+    best, now = (np.inf, np.zeros(size + classes), 0.0), np.zeros(size + classes)
     for strength in STRENGTHS:  # from simple to flexible, each from where the last one ended
         now = minimize(loss, now, (strength,), "L-BFGS-B", jac=True, options={"maxiter": ITERATIONS}).x
         missed = log_loss(log_softmax(logits(now)[len(train) :], axis=1), y[val], of_val)
-        if missed > best[0]:
+        if given is None and missed > best[0]:
             break
-        best = missed, now
+        best = missed, now, strength
+        if strength == given:
+            break
     model.weight.data.copy_(torch.from_numpy(best[1][:size].reshape(shape).transpose(0, 2, 1).copy()))
     model.bias.data.copy_(torch.from_numpy(best[1][size:]))
-    return model
+    return model, best[2]
 
 
 Products = tuple[Callable[[Array], Array], Callable[[Array], Array]]
@@ -138,11 +147,12 @@ def _mean_with_self(graph: Graph) -> sp.csr_array:
     return sp.csr_array(sp.diags_array(1.0 / np.maximum(1.0, matrix.sum(axis=1))) @ matrix)
 
 
-def fit_propagation(graph: Graph, split: Split) -> LabelPropagation:
-    """Labels of training nodes; validation nodes choose how far they go. Weights of labels play no part."""
+def fit_propagation(graph: Graph, split: Split, given: float | None = None) -> LabelPropagation:
+    """Labels of training nodes; validation nodes choose how far they go, unless the teleport is given.
+    Weights of labels play no part."""
     y = graph.y.numpy()
     best: tuple[float, LabelPropagation] | None = None
-    for teleport in TELEPORTS:
+    for teleport in TELEPORTS if given is None else (given,):
         model = LabelPropagation(graph.num_nodes, graph.num_classes, teleport=teleport)
         model.labels[split.train] = graph.y[split.train]
         share = np.bincount(y[split.train.numpy()], minlength=graph.num_classes) + 1e-3
@@ -158,9 +168,14 @@ def fit_propagation(graph: Graph, split: Split) -> LabelPropagation:
 
 @one_thread
 def fit_boosting(
-    graph: Graph, split: Split, seed: int, rank: int = BASIS, config: TrainConfig = PLAIN
+    graph: Graph,
+    split: Split,
+    seed: int,
+    rank: int = BASIS,
+    config: TrainConfig = PLAIN,
+    given: int | None = None,
 ) -> BoostedTrees:
-    """scikit-learn's histogram boosting; validation nodes choose the number of rounds."""
+    """scikit-learn's histogram boosting; validation nodes choose the number of rounds, unless it is given."""
     from sklearn.ensemble import HistGradientBoostingClassifier  # half a second to import
 
     blank = BoostedTrees(graph.num_features, graph.num_classes, rank=rank, labelled=graph.num_nodes)
@@ -177,10 +192,12 @@ def fit_boosting(
             blank.baseline[only] = 0.0
         return blank
     maker = HistGradientBoostingClassifier(
-        max_iter=ROUNDS, early_stopping=False, random_state=seed, **BOOSTING
+        max_iter=given or ROUNDS, early_stopping=False, random_state=seed, **BOOSTING
     )
     weights, of_val = _weights(graph, split, config)
     maker.fit(table[train], y[train], sample_weight=weights)
+    if given:
+        return _as_model(maker, given, graph, blank, rank)
     known = [int(c) for c in maker.classes_]
     losses = []
     for shares in maker.staged_predict_proba(table[val]):
@@ -236,17 +253,28 @@ def as_they_are(name: str, config: TrainConfig) -> TrainConfig:
 
 
 def fit_closed_form(
-    name: str, settings: dict[str, Any], graph: Graph, split: Split, config: TrainConfig
+    name: str,
+    settings: dict[str, Any],
+    graph: Graph,
+    split: Split,
+    config: TrainConfig,
+    like: Fitted | None = None,
 ) -> tuple[Fitted, dict[str, Any]]:
-    """The model called `name`, as `fit` would give it, and the settings that build it again."""
+    """The model called `name`, as `fit` would give it, and the settings that build it again.
+
+    `like`: an earlier one, whose strength, teleport or rounds this one has; its validation nodes chose them.
+    """
     model: Any
+    given = None if like is None else like.metrics["chosen"]
+    chosen: float
     if name == "logistic":
-        model = fit_linear(graph, split, settings["hops"], config)
+        model, chosen = _linear(graph, split, settings.get("hops", "0"), config, given)
     elif name == "label-propagation":
-        model = fit_propagation(graph, split)
-        settings = {"teleport": model.teleport, "steps": model.steps}
+        model = fit_propagation(graph, split, given)
+        settings, chosen = {"teleport": model.teleport, "steps": model.steps}, model.teleport
     else:
-        model = fit_boosting(graph, split, config.seed, config=config)
+        model = fit_boosting(graph, split, config.seed, config=config, given=given)
+        chosen = model.rounds
         sizes = {"nodes": model.left.numel(), "rounds": model.rounds, "labelled": graph.num_nodes}
         settings = {"rank": BASIS, **sizes}
     config = as_they_are(name, replace(config, epochs=1))
@@ -257,5 +285,6 @@ def fit_closed_form(
         "epoch": 1,
         "val_loss": log_loss(found, truth, None if name == "label-propagation" else of_val),
         "val_accuracy": float((found.argmax(1) == truth).mean()),
+        "chosen": chosen,
     }
     return Fitted(model.eval(), config, [row], 1, "epochs"), settings

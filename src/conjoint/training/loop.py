@@ -86,15 +86,15 @@ def fit(
         check_batches(model, config, batches, ranks)
     elif ranks.world > 1:
         raise InputError(f"{ranks.world} ranks share batches: give a BatchConfig, or train in one process")
-    if split.val.numel() == 0:
-        raise InputError(
-            f"split {split.name!r} has no validation nodes, so no epoch can be chosen; give it some"
-        )
     with ranks.shared_errors():
         if run is not None:
             run.check(config, graph, split)
     if ranks.broadcast(run is not None and run.sidecar.finished):
         return _finished(model, config, run, ranks)
+    if split.val.numel() == 0:
+        raise InputError(
+            f"split {split.name!r} has no validation nodes, so no epoch can be chosen; give it some"
+        )
     steps: Steps
     if isinstance(batches, BatchConfig):
         steps = BatchSteps(model, graph, split, config, batches, ranks, workers)

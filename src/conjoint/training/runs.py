@@ -285,6 +285,15 @@ def start_run(
     return Run(path, config, sidecar, dict(origin or {}))
 
 
+def take_up(path: Path, config: TrainConfig, *, model: ModelSpec, data: Graph, split: Split) -> Run:
+    """The run in this folder, if it is of these settings, graph and split; a new one if there is none."""
+    if not path.exists():
+        return start_run(path, config, model=model, data=data, split=split)
+    run = resume_run(path)
+    run.check(config, data, split)
+    return run
+
+
 def resume_run(path: str | Path) -> Run:
     """Open a run folder that exists, to go on with it or to use it."""
     path = Path(path)
