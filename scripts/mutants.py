@@ -4,6 +4,8 @@
     python scripts/mutants.py --reach tests/nn/test_cat.py   the same for files that were changed (seconds)
     python scripts/mutants.py --sample 150 --seed 7   try a fresh sample; go on with one that was stopped
     python scripts/mutants.py --again                 those that survived, after tests were added
+    python scripts/mutants.py --practise 500          where are tests missing? by mutants that no sample has
+    python scripts/mutants.py --practise 0 --again    those of them that survived, after tests were added
     python scripts/mutants.py --summary               the score, into results/mutants/score.json; who survived
 
 The score that counts is that of the last sample when it was drawn (`percent_first` in score.json): tests are
@@ -65,6 +67,7 @@ FOLDER = ROOT / "results" / "mutants"
 ROWS, REASONS, SCORE = FOLDER / "rows.jsonl", FOLDER / "survivors.toml", FOLDER / "score.json"
 PRACTISED = FOLDER / "practised.txt"  # mutants that were looked at while tests were written
 REACH = ROOT / "build" / "reach.json"
+PRACTICE = ROOT / "build" / "practice.jsonl"  # how those ended; not kept
 TESTS = [
     "tests/nn", "tests/kernels", "tests/training", "tests/selection", "tests/experiments/test_stats.py",
     "tests/experiments/test_execute.py", "tests/experiments/test_runner.py", "tests/estimator",
@@ -76,8 +79,8 @@ WARM = [
 # Tests that start processes of their own, where the map cannot look: they come last.
 RANKS = ["tests/training/test_ranks.py"]
 FORKED = {"training/ranks.py": RANKS, "training/batch_steps.py": RANKS, "training/loop.py": RANKS}
-BUDGET = 15.0  # seconds that the tests of one mutant may take by the map; the slowest are left out
-QUICK = 10.0  # the same where survivors are tried again
+BUDGET = 30.0  # seconds that the tests of one mutant may take by the map; the slowest are left out
+QUICK = 15.0  # the same where survivors are tried again
 # Libraries that are imported already cannot be rewritten, and need not be.
 PYTEST = [
     "-x", "-q", "-s", "-p", "no:cacheprovider", "-p", "no:faulthandler",
@@ -136,13 +139,13 @@ def make_reach(tests: list[str]) -> None:
 
 
 def tests_for(mutant: Mutant, reach: dict[str, Any], budget: float = BUDGET) -> list[str]:
-    """The quickest first, as far as the budget goes."""
+    """The quickest and those that enter little else first, as far as the budget goes."""
     inside, start = f"{mutant.module}:{mutant.function}", f"{mutant.module}:"
     found = [name for name, one in reach.items() if inside in one["enters"]]
     if mutant.function == OUTSIDE or not found:
         found = [name for name, one in reach.items() if any(part.startswith(start) for part in one["enters"])]
     chosen = []
-    for name in sorted(found, key=lambda name: reach[name]["seconds"]):
+    for name in sorted(found, key=lambda name: (0.01 + reach[name]["seconds"]) * len(reach[name]["enters"])):
         budget -= reach[name]["seconds"]
         if budget <= 0:
             break
@@ -253,7 +256,7 @@ class Bench:
 
     def fork(self, tests: list[str], seconds: float, changed: CodeType | None = None) -> tuple[str, str]:
         read, write = os.pipe()
-        ended = _in_fork(lambda: self._run(tests, seconds, changed, write), 60.0 + 20.0 * seconds)
+        ended = _in_fork(lambda: self._run(tests, seconds, changed, write), 60.0 + 3.0 * seconds)
         os.close(write)
         noticed = os.read(read, 4096).decode()
         os.close(read)
@@ -282,10 +285,10 @@ def drawn(number: int, seed: int) -> list[Mutant]:
     return [every[key] for key in order[:number]]
 
 
-def try_mutants(sample: list[Mutant], seed: int, again: bool) -> None:
+def try_mutants(sample: list[Mutant], seed: int, again: bool, path: Path = ROWS) -> None:
     """Append one row for every mutant that has none yet; `again`: also for survivors that have no reason."""
     reach, reasons = json.loads(REACH.read_text()), read_reasons()
-    rows = {row["key"]: row for row in read_rows()}
+    rows = {row["key"]: row for row in read_rows(path)}
     done = {key: row for key, row in rows.items() if row["outcome"] != UNDECIDED}
     todo = [(mutant, seed) for mutant in sample if mutant.key not in done]
     if again:
@@ -294,24 +297,36 @@ def try_mutants(sample: list[Mutant], seed: int, again: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         fresh = [one for one in todo if one[0].key not in rows or again]
         missed = [one for one in todo if one not in fresh]  # of a sample that was stopped
-        missed += _try_in_process(fresh, reach, Path(folder) / "missed.json") if fresh else []
+        missed += _try_in_process(fresh, reach, Path(folder) / "missed.json", path) if fresh else []
         if not missed:
             return
+        missed.sort(
+            key=lambda one: changed_function(one[0], PACKAGE / one[0].module) is not None
+        )  # import first
         workshop = Workshop(Path(folder))
-        quickest = sorted(reach, key=lambda name: reach[name]["seconds"])[:200]
+        quickest = sorted(reach, key=lambda name: reach[name]["seconds"])[:50]
         if workshop.tests(quickest, 600) != "survived":
             raise SystemExit("the tests fail as they are; mend that, or make the map anew: --reach")
         for mutant, drawn_by in missed:
             tests, began = tests_for(mutant, reach), time.monotonic()
-            limit = 60 + 20 * _seconds(tests, reach)
+            limit = 60 + 12 * _seconds(tests, reach)
             outcome = workshop.outcome(mutant, tests, limit) if tests else "no test"
-            _keep(mutant, drawn_by, outcome, "", len(tests), began)
+            _keep(mutant, drawn_by, outcome, "", len(tests), began, path)
 
 
 Drawn = list[tuple[Mutant, int]]  # and the seed of its order
 
 
-def _try_in_process(todo: Drawn, reach: dict[str, Any], answer: Path) -> Drawn:
+def practise(number: int, seed: int, again: bool) -> None:
+    """So many mutants more, none of which is then drawn for a sample."""
+    every, fresh = all_mutants(), drawn(number, -seed)  # an order that is no sample's
+    with open(PRACTISED, "a") as file:
+        file.writelines(f"{mutant.key}\n" for mutant in fresh)
+    left = [every[row["key"]] for row in read_rows(PRACTICE) if row["key"] in every]
+    try_mutants([*left, *fresh], seed, again, PRACTICE)
+
+
+def _try_in_process(todo: Drawn, reach: dict[str, Any], answer: Path, rows: Path = ROWS) -> Drawn:
     """Append rows of mutants that were killed so; the others. In a fork: this process imports no package."""
     import pytest
 
@@ -324,7 +339,7 @@ def _try_in_process(todo: Drawn, reach: dict[str, Any], answer: Path) -> Drawn:
             if outcome not in ("killed", "timeout"):  # noted now: a sample that is stopped has not only kills
                 outcome, noticed = UNDECIDED, ""
                 left.append(place)
-            _keep(mutant, drawn_by, outcome, noticed, len(tests), began)
+            _keep(mutant, drawn_by, outcome, noticed, len(tests), began, rows)
         answer.write_text(json.dumps(left))
 
     for name in WARM:
@@ -347,10 +362,12 @@ def _seconds(tests: list[str], reach: dict[str, Any]) -> float:
     return sum(reach[name]["seconds"] if name in reach else 40.0 for name in tests)
 
 
-def _keep(mutant: Mutant, seed: int, outcome: str, noticed: str, tests: int, began: float) -> None:
+def _keep(
+    mutant: Mutant, seed: int, outcome: str, noticed: str, tests: int, began: float, rows: Path = ROWS
+) -> None:
     row = {"key": mutant.key, **asdict(mutant), "outcome": outcome, "tests": tests, "by": noticed}
     row |= {"seed": seed, "seconds": round(time.monotonic() - began, 1)}
-    with open(ROWS, "a") as file:
+    with open(rows, "a") as file:
         file.write(json.dumps(row) + "\n")
     print(f"{outcome:9} {told(row)}", flush=True)
 
@@ -359,10 +376,10 @@ def told(row: dict[str, Any]) -> str:
     return f"{row['module']}:{row['line']} {row['before']} -> {row['after']} in {row['within']}"
 
 
-def read_rows(first: bool = False) -> list[dict[str, Any]]:
+def read_rows(path: Path = ROWS, first: bool = False) -> list[dict[str, Any]]:
     """The last row of every mutant, or its first, in the order in which they were first tried."""
     rows: dict[str, dict[str, Any]] = {}
-    for line in ROWS.read_text().splitlines() if ROWS.exists() else ():
+    for line in path.read_text().splitlines() if path.exists() else ():
         row = json.loads(line)
         before = rows.get(row["key"])
         rows[row["key"]] = before if first and before and before["outcome"] != UNDECIDED else row
@@ -413,15 +430,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=whole)
     parser.add_argument("--reach", nargs="*", metavar="TESTS", help="note what tests (all, or these) enter")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="try the first N mutants")
+    parser.add_argument("--practise", type=int, metavar="N", help="try N mutants that no sample will have")
     parser.add_argument("--seed", type=int, default=1, help="of the order in which they are drawn")
     parser.add_argument("--again", action="store_true", help="those that survived before and have no reason")
     parser.add_argument("--summary", action="store_true", help="the score, and who survived")
     options = parser.parse_args()
     os.chdir(ROOT)
-    work = options.sample or options.again
+    os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded: a fork has no threads of its own
+    practice = options.practise is not None
+    work = options.sample or options.again or practice
     if options.reach is not None or (work and not REACH.exists()):
         make_reach(options.reach or [])
-    if work:
+    if practice:
+        practise(options.practise, options.seed, options.again)
+    elif work:
         try_mutants(drawn(options.sample, options.seed), options.seed, options.again)
     return summary() if options.summary or not (options.reach is not None or work) else 0
 

@@ -230,6 +230,20 @@ def test_bad_class_weights_are_named_before_anything_is_kept(
     assert says in capsys.readouterr().err and not out.exists()
 
 
+@pytest.mark.parametrize("model", ["logistic", "boosting", "label-propagation"])
+def test_models_without_epochs_by_their_names_alone(model: str, tmp_path: Path) -> None:
+    """The report has no curve to draw; the folder predicts what training wrote down."""
+    write_own_files(tmp_path)
+    out, again = tmp_path / "out", tmp_path / "again.csv"
+    edges, nodes = str(tmp_path / "edges.csv"), str(tmp_path / "nodes.csv")
+    given = ["train", "--edges", edges, "--nodes", nodes, "--label", "topic", "--model", model]
+    assert main([*given, "--seeds", "1", "--no-plots", "--out", str(out)]) == 0
+    assert (out / "report.html").stat().st_size > 1000
+    assert main(["predict", str(out), "--out", str(again)]) == 0
+    rows = [line.split(",")[:5] for line in (out / "predictions.csv").read_text().splitlines()]
+    assert [line.split(",")[:5] for line in again.read_text().splitlines()] == rows and len(rows) > 10
+
+
 def test_judged_nodes_of_another_graph_are_refused(
     own_run: Path, tmp_path: Path, refuse: Callable[..., str]
 ) -> None:

@@ -13,6 +13,7 @@ from conjoint import kernels
 from conjoint.graph.adjacency import Adjacency
 from conjoint.kernels import build
 from conjoint.nn import ops
+from conjoint.nn.ops.factors import gram_norm
 from kernel_cases import numbers, outcome, random_graph
 
 SOURCE = Path(conjoint.__file__).resolve().parent.parent
@@ -179,3 +180,12 @@ def test_the_operation_is_registered_with_torch() -> None:
     expected = ops.aggregate(ADJ, alpha, x, None, 0.5, SEED)
     run("aggregate", f64, 17, "ttnnniiiiiittntifw", tensors, sizes, [2.0], [out])
     assert torch.equal(out, expected)
+
+
+def test_a_second_derivative_is_refused_of_one_gradient_too() -> None:
+    """Whose backward returns a tensor, not a tuple."""
+    v = torch.randn(20, 3, requires_grad=True)
+    (grad,) = torch.autograd.grad(gram_norm(v), v, create_graph=True)
+    torch.testing.assert_close(grad, 4.0 * v @ (v.t() @ v))
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        grad.sum().backward()

@@ -135,7 +135,8 @@ def test_same_gradient_in_place_or_not(
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-def test_it_does_happen(pooled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("huge", [True, False])
+def test_it_does_happen_to_huge_gradients(huge: bool, pooled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     overwritten = []
     run: Any = activation.run
 
@@ -144,12 +145,13 @@ def test_it_does_happen(pooled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
             overwritten.append(writes[0] is reads[0])
         run(name, dtype, reads, writes)
 
-    monkeypatch.setattr(memory, "HUGE_BYTES", 0)
+    monkeypatch.setattr(memory, "HUGE_BYTES", 5 * 3 * 4 + (0 if huge else 1))
     monkeypatch.setattr(activation, "run", watched)
+    memory._references_when_alone.cache_clear()  # as in a process that asks for the first time
     with kernels.kept_memory() if pooled else nullcontext():
         x = torch.ones(5, 3, requires_grad=True)
         ops.project(_hidden(x), WEIGHT.t()).sum().backward()
-    assert overwritten == [True]
+    assert overwritten == [huge]
 
 
 def test_a_gradient_that_a_hook_keeps_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,3 +169,10 @@ def test_a_gradient_that_a_hook_keeps_is_left_alone(monkeypatch: pytest.MonkeyPa
 
 def test_small_gradients_are_never_overwritten() -> None:
     assert not memory.may_overwrite(torch.ones(4))
+
+
+def test_buffers_of_exactly_the_limit_are_kept(recycled: memory._Recycled) -> None:
+    kept = [memory.empty(LIKE, 100), memory.empty(LIKE, 150)]
+    assert recycled.total == 1000 and len(recycled.buffers) == 2 and len(kept) == 2
+    memory.empty(LIKE, 1)
+    assert recycled.total == 4 and list(recycled.buffers) == [4]

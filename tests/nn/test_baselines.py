@@ -265,3 +265,17 @@ def test_monet_weighs_neighbours_by_scaled_gaussians(x: Tensor, edge_index: Tens
 def test_a_bad_setting_is_named(network: Callable[..., NodeModel], wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         network(FEATURES, CLASSES, **wrong)
+
+
+def test_monet_weighs_edges_by_the_degrees_at_both_ends(edge_index: Tensor, x: Tensor) -> None:
+    """Its coordinates are tanh(A u + b) of u = (1 / sqrt(deg i), 1 / sqrt(deg j)), self-loops counted."""
+    model: Any = build("monet").eval()
+    adj, coordinates = model.prepare(edge_index, NODES)
+    degree = 1.0 + torch.bincount(edge_index[1], minlength=NODES)
+    u = torch.stack([degree[adj.row].rsqrt(), degree[adj.col].rsqrt()], dim=1)
+    torch.testing.assert_close(coordinates, u)
+    for k, features in ((0, x), (1, torch.rand(NODES, 16))):
+        linear = model.places[k][0]
+        places = torch.tanh(u @ linear.weight.t() + linear.bias)
+        expected = model.convs[k](features, adj, places)
+        torch.testing.assert_close(model.layer(k, features, (adj, coordinates)), expected)

@@ -1,6 +1,7 @@
 """The network: its size, its attention, its penalty, its manners."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 from conjoint import CAT, Constant, InputError, MatrixFactorization, SelfExpression, adjacency
 from conjoint.graph.adjacency import Adjacency
 from conjoint.graph.field import receptive_field
+from conjoint.nn import zoo
 from graphs import random_features, random_graph
 
 EDGES, N = random_graph(30, 80)
@@ -171,3 +173,35 @@ def test_bad_input_is_named(call: object, words: str) -> None:
     assert callable(call)
     with pytest.raises(InputError, match=words):
         call()
+
+
+def test_the_penalty_of_a_graph_that_no_intervention_counts() -> None:
+    """Its nodes are those that edges name, or as many as the last graph had."""
+    edges = torch.tensor([[0, 1, 3], [1, 0, 1]])
+    model = CAT(4, 2, 3, heads=2, intervention=Constant())
+    assert model._num_nodes(edges) == 4 and float(model.penalty(edges)) == 0.0
+    model(torch.ones(6, 4), edges)
+    assert model._num_nodes(edges) == 6
+    assert CAT(4, 2, 3, heads=2, intervention=MatrixFactorization(9, 2))._num_nodes(edges) == 9
+
+
+def test_one_pass_is_the_default() -> None:
+    for name in ("gat", "gcn", "spread-zero", "resgat"):
+        model = zoo.build(name, features=4, classes=3, num_nodes=5, seed=0)
+        edges = torch.tensor([[0, 1], [1, 0]])
+        graph = model.prepare(edges, 5)
+        model.observe(torch.ones(5, 4), graph)
+        assert model.predict_often(torch.rand(5, 4), graph)[0].shape == (1, 5, 3)
+
+
+@pytest.mark.parametrize("intervention", [None, Constant()])
+def test_passes_may_have_other_graphs(intervention: Any) -> None:
+    """With the scores of the whole, and without any."""
+    adj = adjacency(EDGES, N)
+    dropped = adj.without(torch.arange(adj.num_entries) % 3 == 1)
+    torch.manual_seed(0)
+    model = CAT(7, 4, 3, heads=2, dropout=0.0, intervention=intervention)
+    found, penalty = model.predict_often(X, adj, passes=2, perturb=lambda x, graph: (x, dropped))
+    assert torch.equal(found[0], model(X, dropped)) and torch.equal(*found) and float(penalty) == 0.0
+    same, _ = model.predict_often(X, adj, perturb=lambda x, graph: (2 * x, graph))
+    assert torch.equal(same[0], model(2 * X, adj))

@@ -3,6 +3,7 @@
 import copy
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -275,3 +276,19 @@ def test_a_graph_without_entries_has_no_scores() -> None:
     bare = adjacency(torch.zeros(2, 0, dtype=torch.long), 3, self_loops=False)
     for x in (random_features(3, 4), to_csr(np.eye(3, 4))):
         assert FeatureSimilarity().score(bare, x).numel() == 0
+
+
+def test_what_reads_no_features_keeps_its_scores_whatever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+    similarity = SpectralSimilarity.similarity
+
+    def counted(self: SpectralSimilarity, adj: Any, x: Any) -> Any:
+        calls.append(x)
+        return similarity(self, adj, x)
+
+    monkeypatch.setattr(SpectralSimilarity, "similarity", counted)
+    made, adj = SpectralSimilarity(rank=3), adjacency(*random_graph(20, 50))
+    for x in (torch.ones(20, 2), torch.zeros(20, 2), None):
+        made.observe(adj, x)
+        assert made._seen is not None and made._seen.x is None
+    assert calls == [None]

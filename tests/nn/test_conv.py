@@ -1,6 +1,7 @@
 """CATConv against the dense oracle, equation by equation."""
 
 import contextlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,8 @@ from conjoint import (
 from conjoint.errors import InputError
 from conjoint.graph.sparse import to_csr
 from conjoint.nn import ops
+from conjoint.nn.attention import ConjointAttention
+from conjoint.nn.conjoint_layer import ConjointLayer
 from graphs import ALL, KITE, random_features, random_graph
 
 HEADS, OUT = 3, 4
@@ -306,5 +309,62 @@ def test_dropout_of_the_features_may_be_left_to_the_layer(sparse: bool, bias: bo
         given = x.to_sparse_csr() if sparse else x
         wanted = conv(ops.drop(given, 0.4, seed).to_dense() if sparse else ops.drop(x, 0.4, seed), edges)
         torch.testing.assert_close(conv(given, edges, x_dropout=(0.4, seed)), wanted)
+        with kernels.disabled():
+            torch.testing.assert_close(conv(given, edges, x_dropout=(0.4, seed)), wanted)
     with pytest.raises(InputError, match="x_dropout"):
         CATConv((30, 30), OUT, add_self_loops=False)((x.float(), x.float()), edges, x_dropout=(0.4, seed))
+
+
+@pytest.mark.parametrize("options", [{"intervention": Constant()}, {"edge_dim": 3, "residual": True}])
+@pytest.mark.parametrize("bipartite", [False, True])
+def test_every_part_is_drawn_anew(options: dict[str, Any], bipartite: bool) -> None:
+    made = []
+    for _ in range(2):
+        torch.manual_seed(4)
+        conv = CATConv((6, 5) if bipartite else 6, 2, 3, add_self_loops=not bipartite, **options)
+        made.append(conv)
+    for part in made[0].parameters():
+        part.data.fill_(7.0)
+    torch.manual_seed(4)
+    made[0].reset_parameters()
+    for (name, one), other in zip(made[0].state_dict().items(), made[1].state_dict().values(), strict=True):
+        assert not bool((one == 7.0).any()) and bool(one.any()) is bool(other.any()), name
+        assert one.std(correction=0) == 0.0 or float(one.min()) < 0.0 < float(one.max()), name
+
+
+def test_messages_that_are_looked_at_are_dropped_as_others_are() -> None:
+    edges, n = random_graph(12, 40)
+    x, conv = random_features(n, 6), layer("implicit", n, 6, dropout=0.5, self_term=False)
+    conv.train()
+    torch.manual_seed(1)
+    expected = conv(x, edges)
+    conv.register_message_forward_hook(lambda module, inputs, out: None)
+    torch.manual_seed(1)
+    torch.testing.assert_close(conv(x, edges), expected)
+    assert not torch.allclose(conv.eval()(x, edges), expected)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4])
+@pytest.mark.parametrize("parts", [True, False])
+def test_so_many_averaged_heads_are_as_wide_as_one(heads: int, parts: bool) -> None:
+    edges, n = random_graph(20, 50)
+    x = random_features(n, 30)
+    side, mean = (CATConv(30, OUT, heads, concat=concat, bias=False).double() for concat in (True, False))
+    mean.load_state_dict(side.state_dict())
+    found = mean(x, edges, return_attention_weights=True)[0] if parts else mean(x, edges)
+    torch.testing.assert_close(found, side(x, edges).view(n, heads, OUT).mean(1))
+
+
+@pytest.mark.parametrize("width", [3, 30])
+def test_the_layer_without_pyg_is_the_same(width: int) -> None:
+    edges, n = random_graph(20, 50)
+    x, torchs = random_features(n, width), CATConv(width, OUT, HEADS, residual=True).double()
+    plain = ConjointLayer(width, OUT, HEADS, residual=True).double()
+    plain.load_state_dict(torchs.state_dict())
+    for mode in (True, False):
+        plain.train(mode), torchs.train(mode)
+        found, attention = plain(x, edges, return_attention_weights=True)
+        assert torch.equal(plain(x, edges), torchs(x, edges)) and isinstance(attention, ConjointAttention)
+        torch.testing.assert_close(found, torchs(x, edges))
+    plain.self_dropout = 0.5
+    assert not torch.equal(plain.train()(x, edges), torchs(x, edges))

@@ -21,6 +21,7 @@ from conjoint import (
 from conjoint.graph.adjacency import Adjacency
 from conjoint.graph.field import receptive_field
 from conjoint.graph.sparse import to_csr
+from conjoint.nn.interventions import SpectralSimilarity
 from graphs import ALL, KITE, random_features, random_graph
 
 FACTORS = {"mf": MatrixFactorization, "sc": SelfExpression}
@@ -155,3 +156,24 @@ def test_bad_arguments_are_named(make: object, words: str) -> None:
     assert callable(make)
     with pytest.raises(InputError, match=words):
         make()
+
+
+def test_one_number_per_edge_does_not_score_a_part() -> None:
+    adj = adjacency(*KITE)
+    made = EdgeScores(torch.linspace(0, 1, adj.num_edges))
+    with pytest.raises(InputError, match="belong to one whole graph, not to a part"):
+        made.score(adj, None, torch.arange(3))
+
+
+def test_an_edge_that_the_whole_lacks_is_refused_wherever_it_would_stand() -> None:
+    """Before all edges, between them and behind them."""
+    whole = adjacency(torch.tensor([[1, 2], [2, 1]]), 4, self_loops=False)
+    made = SpectralSimilarity(rank=2)
+    made.observe(whole, None)
+    for ends, there in (([1, 2], True), ([2, 1], True), ([1, 0], False), ([2, 3], False), ([3, 3], False)):
+        part = adjacency(torch.tensor([[0], [1]]), 2, self_loops=False)
+        if there:
+            assert made(part, None, torch.tensor(ends)).shape == (1,)
+            continue
+        with pytest.raises(InputError, match="holds an edge that is not in the whole graph"):
+            made(part, None, torch.tensor(ends))

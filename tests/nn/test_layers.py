@@ -79,3 +79,7 @@ def test_glorot_is_bounded_by_the_last_two_sizes(shape: tuple[int, ...]) -> None
     bound = (6.0 / (shape[-2] + shape[-1])) ** 0.5
     nn.init.uniform_(expected, -bound, bound)
     torch.testing.assert_close(weight, expected)
+
+
+def test_a_linear_map_has_a_bias_by_default() -> None:
+    assert Linear(3, 2).bias is not None and Linear(3, 2, bias=False).bias is None

@@ -180,3 +180,16 @@ def test_scores_per_edge_and_shrunken_graphs_are_refused() -> None:
     model = zoo.build("gat", features=3, classes=3, num_nodes=NODES)
     with pytest.raises(InputError, match="80 nodes, but the network knows 90"):
         with_new_nodes(model, after, before)
+
+
+def test_members_of_an_ensemble_are_extended_each_by_itself() -> None:
+    edges, known = torch.tensor([[0, 1, 2, 1, 3, 0], [1, 0, 1, 2, 0, 3]]), 3
+    before, after = adjacency(edges[:, :4], known), adjacency(edges, 4)
+    one = {"name": "a", "model": "cat-i-mf", "settings": {}, "weight": 1.0, "divides_rows": False}
+    sizes = {"features": 2, "classes": 2, "num_nodes": known}
+    model = zoo.build("ensemble", **sizes, members=[one], temperature=1.0).eval()
+    made = with_new_nodes(model, before, after)
+    x = torch.rand(4, 2, generator=torch.Generator().manual_seed(0))
+    assert made.probabilities(x, after).shape == (4, 2)
+    alone = with_new_nodes(model.members[0], before, after)  # type: ignore[index,arg-type]
+    torch.testing.assert_close(made.probabilities(x, after), alone.probabilities(x, after))

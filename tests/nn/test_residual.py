@@ -178,3 +178,32 @@ def test_of_several_interventions_the_mean_counts() -> None:
     several.observe(x, GRAPH)
     out = several(x, GRAPH)
     assert out.shape == (N, 3) and bool(out.isfinite().all())
+
+
+def test_attention_is_that_of_the_pass_itself() -> None:
+    """Each block attends to what the blocks before it made."""
+    model = make(num_layers=3).eval()
+    seen: list[torch.Tensor] = []
+    norms = [block.norm for block in model.blocks if isinstance(block, Block)]
+    hooks = [norm.register_forward_hook(lambda *call: seen.append(call[2])) for norm in norms]
+    model(X, GRAPH)
+    for hook in hooks:
+        hook.remove()
+    score = model._score(X, GRAPH)
+    for block, normed, told in zip(model.blocks, seen, model.attention(X, GRAPH), strict=True):
+        assert isinstance(block, Block) and block.conv is not None
+        structure = block.structure(GRAPH, score)
+        expected = block.conv(normed, GRAPH, score=structure, return_attention_weights=True)[1]
+        assert torch.equal(told.conjoint, expected.conjoint)
+
+
+def test_a_block_has_the_parts_that_its_options_name() -> None:
+    """No bias after the sum, no term of the node itself: `own` is both."""
+    for options in ({"intervention": None}, {"roles": False}, {"edges": False, "intervention": None}):
+        model = make(**options)
+        size = 8 * 8 + 8 + 2 * 8  # own, norm
+        if "edges" not in options:
+            size += 8 * 8 + 2 * 8  # W, attention
+        if "roles" in options:
+            size += 2 * 2 + 2  # g_f and g_s, and the factor of each head
+        assert [sum(p.numel() for p in block.parameters()) for block in model.blocks] == [size, size]

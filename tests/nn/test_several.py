@@ -152,3 +152,14 @@ def test_bad_arguments_are_named() -> None:
         Several([Several(pair()), Constant()])
     with pytest.raises(InputError, match="intervention= is given too"):
         CAT(6, 4, 3, intervention=Constant(), interventions=[Constant()])
+
+
+def test_a_score_that_was_joined_outside_is_taken_as_it_is() -> None:
+    conv = CATConv(6, 5, heads=2, strategy="explicit", intervention=Several(pair())).double()
+    score = torch.linspace(-1, 1, EDGES.size(1), dtype=torch.float64)
+    plain = CATConv(6, 5, heads=2, strategy="explicit", intervention=Constant()).double()
+    plain.load_state_dict(
+        {k: v for k, v in conv.state_dict().items() if "intervention" not in k and "views" not in k},
+        strict=False,
+    )
+    torch.testing.assert_close(conv(X, EDGES, score=score), plain(X, EDGES, score=score))

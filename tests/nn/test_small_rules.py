@@ -15,13 +15,15 @@ from conjoint.errors import InputError
 from conjoint.graph import overlap
 from conjoint.graph.adjacency import adjacency
 from conjoint.graph.field import receptive_field
-from conjoint.graph.proximity import spectral_vectors
+from conjoint.graph.proximity import reduced_features, spectral_vectors
 from conjoint.nn import checks, zoo
 from conjoint.nn.baselines import GaussianConvolution, low_rank_graph
+from conjoint.nn.interventions import NormalisedExpression, NormalisedFactorization
 from conjoint.nn.interventions.computed import (
     AdamicAdarSimilarity,
     JaccardSimilarity,
     RandomSimilarity,
+    SmoothedSimilarity,
     _equal,
     _Seen,
     edge_cosine,
@@ -188,6 +190,8 @@ def test_cosines_by_a_loop() -> None:
     for given in (x, x.to_sparse_csr()):
         assert edge_cosine(adj, given).tolist() == pytest.approx(expected)
     assert edge_cosine(adj, x, 2 * x).tolist() == pytest.approx(expected)
+    for one, other in ((x, x.to_sparse_csr()), (x.to_sparse_csr(), x)):
+        assert edge_cosine(adj, one, other).tolist() == pytest.approx(expected)
     assert edge_cosine(adj, x.to_sparse_csr(), (-x).to_sparse_csr()).tolist() == pytest.approx(
         -np.array(expected)
     )
@@ -280,6 +284,8 @@ def test_defaults_of_similarities() -> None:
     for kind in (JaccardSimilarity, AdamicAdarSimilarity):
         made = kind()
         assert made.cap == 128 and made.temperature.log is not None and made.temperature.start == 8.0
+    for learnt in (NormalisedFactorization(5, 2), NormalisedExpression(5, 2)):
+        assert learnt.temperature.log is not None and learnt.temperature.start == 8.0
     plain = RandomSimilarity()
     assert plain.seed == 0 and plain.temperature.log is None and plain.temperature.start == 8.0
 
@@ -467,3 +473,14 @@ def test_random_propagation_has_one_unit_or_more() -> None:
         given: dict[str, Any] = {"hidden_channels": 1, "out_channels": 1, **wrong}
         with pytest.raises(InputError, match=next(iter(wrong))):
             RandomPropagation(3, **given)
+
+
+def test_smoothing_over_no_hop_compares_the_features_themselves() -> None:
+    adj, x = adjacency(*random_graph(30, 80)), random_features(30, 5).float()
+    found = SmoothedSimilarity(rank=5, hops=0).similarity(adj, x)
+    vectors = torch.from_numpy(reduced_features(x, rank=5, seed=0, centre=True))
+    torch.testing.assert_close(found, edge_cosine(adj, vectors), rtol=1e-4, atol=1e-4)
+    cases: list[dict[str, Any]] = [{"hops": -1}, {"rank": 0}]
+    for wrong in cases:
+        with pytest.raises(InputError, match="choose a rank of 1 or more and hops of 0 or more"):
+            SmoothedSimilarity(**wrong)

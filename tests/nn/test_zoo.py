@@ -1,5 +1,6 @@
 """Every name builds, trains a step, and refuses what it does not know."""
 
+import inspect
 from typing import Any
 
 import pytest
@@ -12,6 +13,10 @@ from conjoint.graph.sparse import to_csr
 from conjoint.nn import names, zoo
 from conjoint.nn.cat import CAT
 from conjoint.nn.interventions import catalogue
+from conjoint.nn.random_propagation import RandomPropagation
+from conjoint.nn.release import ReleaseCAT
+from conjoint.nn.residual import ResidualCAT
+from conjoint.nn.simple import BoostedTrees, HopLinear, LabelPropagation
 
 NODES, FEATURES, CLASSES = 40, 12, 3
 NAMES = list(names.MODELS)
@@ -189,3 +194,78 @@ def test_settings_can_be_listed_for_every_name() -> None:
 
 def _count(model: Any) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+CLASS_OF: dict[str, Any] = {
+    "gat": CAT, "gat-self": CAT, "cat-i": CAT, "cat-e": CAT, "cat-release": ReleaseCAT, "resgat": ResidualCAT,
+    "resmlp": ResidualCAT, "rescat-i": ResidualCAT, "rescat-e": ResidualCAT, "spread": RandomPropagation,
+    "gated": RandomPropagation, "label-propagation": LabelPropagation, "boosting": BoostedTrees,
+    "logistic": HopLinear,
+}  # fmt: skip
+PLAIN = {
+    "intervention": None, "interventions": (), "strategy": "implicit", "self_term": True, "self_dropout": 0.0,
+    "per_head": True, "edges": True, "contamination": 0.0, "gate": False, "attention_dropout": None,
+}  # fmt: skip
+
+
+def defaults(kind: Any) -> dict[str, Any]:
+    parameters = inspect.signature(kind.__init__).parameters.items()
+    return {name: one.default for name, one in parameters if one.default is not one.empty}
+
+
+@pytest.mark.parametrize("name", CLASS_OF)
+def test_a_class_has_the_defaults_of_its_name(name: str) -> None:
+    made, settings = build(f"{name}-mf" if names.BODIES[name].scored else name), names.BODIES[name]
+    assert type(made) is CLASS_OF[name]
+    known = {key: value for key, value in settings.settings.items() if value is not float}
+    found = defaults(CLASS_OF[name])
+    assert found == {key: {**PLAIN, **known}[key] for key in found}
+
+
+SMOOTHED = {
+    "rank": 64, "hops": 2, "temperature": 8.0, "learn_temperature": False, "seed": 0, "features": None
+}  # fmt: skip
+SIMILARITIES: dict[str, dict[str, Any]] = {
+    "random": {"temperature": 8.0, "learn_temperature": False, "seed": 0},
+    "spectral": {"rank": 64, "temperature": 8.0, "learn_temperature": False, "seed": 0},
+    "smooth": SMOOTHED,
+    "trust": {**SMOOTHED, "temperature": 1.0, "leak": 0.1},
+    "ppr": {"rank": 128, "restart": 0.15, "temperature": 8.0, "learn_temperature": True, "seed": 0},
+    "jaccard": {"temperature": 8.0, "learn_temperature": True, "cap": 128},
+    "adamic": {"temperature": 8.0, "learn_temperature": True, "cap": 128},
+    "nmf": {"temperature": 8.0, "learn_temperature": True},
+    "nsc": {"temperature": 8.0, "learn_temperature": True},
+    "mf": {}, "sc": {}, "fs": {}, "zero": {"value": 0.0},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", names.KINDS)
+def test_defaults_of_interventions(name: str) -> None:
+    """A temperature is learnt by default where the list of names says so."""
+    made, expected = catalogue.make(name, 9, 2), SIMILARITIES[name]
+    assert defaults(type(made)) == expected
+    assert expected.get("learn_temperature", False) is names.KINDS[name].learns
+    if "temperature" in expected:
+        assert made.temperature.start == expected["temperature"]  # type: ignore[union-attr]
+        assert (made.temperature.log is not None) is names.KINDS[name].learns
+
+
+@pytest.mark.parametrize("name", names.MODELS)
+def test_all_parameters_are_drawn_anew(name: str) -> None:
+    """From the distributions that they were drawn from, those of the intervention included."""
+    model = build(name, **({"dim": 4} if name in EMBEDDED else {}))
+    if not hasattr(model, "reset_parameters"):
+        return
+    fresh = {key: part.clone() for key, part in model.state_dict().items()}
+    for part in model.parameters():
+        part.data.fill_(7.0)
+    torch.manual_seed(3)
+    model.reset_parameters()
+    for key, part in model.named_parameters():
+        if part.numel() == 1:  # perhaps drawn, perhaps not
+            assert part.item() != 7.0, key
+        elif len(fresh[key].unique()) == 1:
+            assert torch.equal(part, fresh[key]), key
+        else:
+            assert not bool((part == 7.0).any()) and not torch.equal(part, fresh[key]), key
+            assert part.abs().max().item() < 7.0, key

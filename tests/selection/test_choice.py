@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conjoint.data import Split, make_split
-from conjoint.errors import InputError
+from conjoint.errors import Diverged, InputError
 from conjoint.graph.graph import Graph
 from conjoint.selection import choose as module
 from conjoint.selection.choose import Trial, candidates_of
@@ -131,3 +131,18 @@ def test_when_everything_diverges_that_is_said(data: Graph, split: Split) -> Non
 
 def test_candidates_are_models_of_the_zoo() -> None:
     assert candidates_of(["mf", "nonsense"]) == ["cat-i-mf", "cat-e-mf"]
+
+
+def test_a_candidate_that_diverges_is_the_last(
+    data: Graph, split: Split, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(name: str, graph: Graph, split: Split, config: TrainConfig, *_: Any) -> Fitted:
+        if name == "cat-i-mf":
+            raise Diverged("loss is nan")
+        return pretended(config, 0.0, 1e9)
+
+    monkeypatch.setattr(module, "train_candidate", train)
+    found = choose(data, split, LONG)
+    assert found.standing("cat-i-mf") == (1, 0.0, 1e30) and found.model != "cat-i-mf"
+    [trial] = [one for one in found.trials if one.model == "cat-i-mf"]
+    assert trial == Trial("cat-i-mf", 0, 0.0, 1e30, 0, True)

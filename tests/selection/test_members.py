@@ -34,6 +34,7 @@ def network_seconds(hidden: int, layers: int, epochs: int, passes: int) -> float
             network_seconds(64, 2, 9, 4),  # eight heads of that width
         ),
         (Member("a", "spread-trust"), FACTS, network_seconds(32, 8, 1, 1)),
+        (Member("a", "monet", {"hidden": 16}, {"epochs": 3}), FACTS, network_seconds(16, 2, 3, 1)),
     ],
 )
 def test_the_seconds_of_a_training_by_hand(member: Member, facts: Facts, seconds: float) -> None:

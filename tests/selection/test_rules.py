@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from conjoint.errors import InputError
 from conjoint.graph.graph import as_graph
@@ -17,7 +18,8 @@ from conjoint.selection.choose import Contest, Trial
 from conjoint.selection.diagnosis import Diagnosis, Evidence, Interval, advice, auc, share
 from conjoint.selection.members import MEMBERS
 from conjoint.selection.setting import make_setting
-from conjoint.training import Fitted, TrainConfig
+from conjoint.training import Fitted, TrainConfig, load_run, predict_proba, start_run
+from conjoint.training.closed_form import CLOSED_FORMS
 from conjoint.training.memory import Way
 from small_training import small_data, small_model, small_split
 
@@ -245,6 +247,8 @@ def test_advice_word_by_word() -> None:
     assert advice(found(random_edges=0.25))[2].startswith("Try cat-e-smooth")
     assert "Edges say little" in advice(found(homophily=Interval(0.5, 0.4, 0.599)))[-1]
     assert "Edges say little" not in advice(found(homophily=Interval(0.5, 0.4, 0.6)))[-1]
+    two = found(evidence=(found().evidence[0], Evidence("trust", "about", Interval(0.6, 0.55, 0.7))))
+    assert "Try cat-i-smooth" in advice(two)[-1] and "(AUC 0.70)" in advice(two)[-1]
     unsure = found(evidence=(Evidence("mf", "about", Interval(0.6, 0.55, 0.7)), Evidence("a", "b", None)))
     assert advice(unsure)[-1].startswith("No score is certain to know the classes: let")
     noisy = replace(unsure, random_edges=0.25, homophily=None)
@@ -296,6 +300,11 @@ def test_a_diagnosis_counts_the_graph() -> None:
     alone = diagnosis.diagnose(
         GRAPH.changed(edges=torch.zeros(2, 0, dtype=torch.long)), SPLIT.train, interventions=[]
     )
+    triangle = Data(x=torch.eye(3), y=torch.arange(3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]))
+    pair = Data(x=torch.eye(2), y=torch.arange(2), edge_index=torch.tensor([[0], [1]]))
+    for data, told in ((triangle, True), (pair, False)):  # two nodes make no random pair beside their edge
+        one = diagnosis.diagnose(as_graph(data), torch.arange(2), interventions=[])
+        assert (one.random_edges is not None) is told
     assert alone.random_edges is None and alone.degree["without"] == 1.0
 
 
@@ -460,6 +469,7 @@ def test_a_result_that_is_no_number_is_not_written() -> None:
     learner.keep_training(run, learner.Trained(fitted, GRAPH, SPLIT, 1.0, None, made, spec))
     names = [args[0] for args, _ in written]
     assert names[:2] == [learner.PORTFOLIO, portfolio.JUDGED] and len(written) == 3
+    assert written[0][0][1].startswith(b'{\n "')
     assert json.loads(written[0][0][1]) == json.loads(json.dumps(made.to_dict()))
     assert run.sidecar.model is spec and written[0][0][1].endswith(b"}\n")
     broken = replace(made, estimate={"accuracy": float("nan")})
@@ -511,3 +521,85 @@ def test_a_graph_is_trained_with_each_seed_on_its_split(capsys: pytest.CaptureFi
     assert len(columns["predicted"]) == 60 and set(columns["predicted"]) <= {"a", "b", "c"}
     quiet = learner.train_graph(GRAPH, split=SPLIT, model="gcn", train={"epochs": 1})
     assert quiet.trained[0].split is SPLIT and capsys.readouterr().out == ""
+
+
+def test_the_sampler_is_told_what_each_trial_was_worth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+    study = tune._study([], 3)
+    monkeypatch.setattr(study, "tell", noting(told, study.tell))
+    monkeypatch.setattr(tune, "_study", lambda trials, seed: study)
+    results = iter([(0.5, 2.0), (0.75, 1.0)])
+    monkeypatch.setattr(tune, "_judge", lambda point, *_: tune.Tried(dict(point), *next(results), 1.0))
+    tune.tune(GRAPH, SPLIT, tmp_path, budget=tune.Budget(trials=2))
+    assert [args[1] for args, _ in told] == pytest.approx([0.5 - 2e-4, 0.75 - 1e-4])
+    assert [one.value for one in study.trials] == [args[1] for args, _ in told]
+
+
+def test_what_a_search_may_cost() -> None:
+    assert tune.Budget() == tune.Budget(10.0, 1000, 2, 300, 50)
+    assert tune.RECOMMENDED["model"] == tune.MODELS[0] and tune.RECOMMENDED["consistent"] is True
+
+
+def test_members_are_left_out_aloud_where_memory_would_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting, graph = make_setting(None, search={"trials": 1}), GRAPH
+    for most, left in ((2**60, 0), (0, sum(one.kind == "network" for one in MEMBERS))):
+        told: list[str] = []
+        monkeypatch.setattr(learner, "available_memory", lambda most=most: most)
+        learner.train_ensemble(setting, graph, SPLIT, 0, tell=told.append, aside=False)
+        large = [line for line in told if "memory would not suffice" in line]
+        assert len(large) == (left > 0)
+        assert not large or len(large[0].split("; ")) == left
+
+
+@pytest.mark.parametrize("aside", [True, False])
+def test_members_are_trained_side_by_side_unless_each_epoch_is_watched(
+    aside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who may end a training by what it says must be asked by this process."""
+    asked: list[Any] = []
+
+    def learn(*args: Any, **options: Any) -> Any:
+        asked.append(options["processes"])
+        raise InputError("far enough")
+
+    monkeypatch.setattr(learner, "learn_ensemble", learn)
+    monkeypatch.setattr(learner, "at_a_time", lambda members, graph: 5)
+    setting = make_setting(None, search={"trials": 1})
+    with pytest.raises(InputError, match="far enough"):
+        learner.train_ensemble(setting, GRAPH, SPLIT, 0, aside=aside)
+    with pytest.raises(InputError, match="far enough"):
+        learner.train_graph(GRAPH, split=SPLIT, trials=1, progress=None if aside else lambda row: None)
+    assert asked == [5 if aside else 1] * 2
+
+
+@pytest.mark.parametrize("name", CLOSED_FORMS)
+def test_a_closed_form_predicts_from_its_folder_what_it_predicted(name: str, tmp_path: Path) -> None:
+    """By its name alone; on features that other networks divide by their sums."""
+    assert GRAPH.normalises("auto")
+    setting = make_setting(name)
+    path, spec = tmp_path / "run", learner.spec_of(setting, GRAPH)
+    run = start_run(path, setting.config(0), model=spec, data=GRAPH, split=SPLIT)
+    fitted = learner.train_one(setting, GRAPH, SPLIT, 0, run=run).fitted
+    model, again = load_run(path)
+    shares = predict_proba(fitted.model, GRAPH, fitted.config)
+    assert torch.equal(predict_proba(model, GRAPH, again.config), shares)
+    assert again.config.row_normalise == "never" == fitted.config.row_normalise
+    assert make_setting("gcn").config(0).row_normalise == "auto"
+
+
+def test_epochs_are_printed_of_a_network_and_of_members_only_if_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Every tenth at first; of an ensemble a line for each training."""
+    learner.train_graph(GRAPH, split=SPLIT, model="gcn", train={"epochs": 20, "patience": 0}, verbose=1)
+    assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()] == ["epoch 10", "epoch 20"]
+    members = [one for one in MEMBERS if one.name == "residual attention"]
+    for verbose in (1, 2):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(learner, "members_of", lambda *_: members)
+            options: dict[str, Any] = {"train": {"epochs": 3}, "trials": 1, "verbose": verbose}
+            learner.train_graph(GRAPH, split=SPLIT, **options)
+        told = capsys.readouterr().out
+        assert "residual attention, " in told and ("epoch 1" in told) is (verbose == 2)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -127,8 +128,9 @@ def test_a_prediction_is_corrected_by_members_of_its_kind(monkeypatch: pytest.Mo
     made.judged["logistic"].seconds, made.judged["boosting"].seconds = 12.0, 70.0
     assert made.predicted(BY_NAME["logistic over hops"]) == 2.0 * 12.0 / 4.0
     assert made.predicted(BY_NAME["label propagation"]) == 7.0
-    monkeypatch.setattr(Member, "seconds", lambda member, facts: 0.25)  # too little was foretold to tell
-    assert made.predicted(BY_NAME["logistic over hops"]) == 0.25
+    for foretold, factor in ((0.25, 1.0), (0.375, 16.0)):  # half a second is too little to tell
+        monkeypatch.setattr(Member, "seconds", lambda member, facts, foretold=foretold: foretold)
+        assert made.predicted(BY_NAME["logistic over hops"]) == foretold * factor
 
 
 def test_minutes_follow_the_size() -> None:
@@ -273,10 +275,11 @@ def test_nodes_are_judged_by_trainings_that_did_not_choose_by_them() -> None:
 
 
 def test_all_on_the_first_fold_the_promising_on_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, done = searching(CLOSED, Budget(trials=100)), list[tuple[str, int]]()
+    made, done, ahead = searching(CLOSED, Budget(trials=100)), list[tuple[str, int]](), list[Any]()
 
     def attempt(member: Member, fold: int) -> None:
         done.append((member.name, fold))
+        ahead.append([(one.name, k) for one, k in made.upcoming])
         made.judged[member.name].merits[fold] = 0.1 if member.name == "logistic" else 0.9
 
     monkeypatch.setattr(made, "attempt", attempt)
@@ -285,7 +288,7 @@ def test_all_on_the_first_fold_the_promising_on_the_others(monkeypatch: pytest.M
     others = [member for member in CLOSED if member.name != "logistic"]
     rest = range(1, len(made.splits))
     assert done == [(one.name, 0) for one in first] + [(one.name, k) for one in others for k in rest]
-    assert made.left_out == []
+    assert made.left_out == [] and ahead[0] == done[: len(first)] and ahead[-1] == done[len(first) :]
     short = searching(CLOSED, Budget(trials=100))
     monkeypatch.setattr(short, "affordable", lambda member, fold: False)
     with pytest.raises(InputError):
@@ -331,7 +334,8 @@ def test_a_validation_part_that_is_large_enough_is_not_cut(monkeypatch: pytest.M
 def test_labels_too_few_to_judge_by_use_the_sound_members_alike() -> None:
     few = Split(torch.arange(6), torch.arange(0), "all", 0)
     members = [replace(one, blind=one.name != "logistic") for one in CLOSED]
-    found = learn_ensemble(GRAPH, few, 0, members=members, budget=Budget(trials=9))[2]
+    _, spec, found = learn_ensemble(GRAPH, few, 0, members=members, budget=Budget(trials=9))
+    assert spec["temperature"] == 1.0 and {one["weight"] for one in spec["members"]} == {1 / 3}
     assert found.judged is None and [row["weight"] for row in found.members] == [0.3333] * 3
     assert "logistic" not in {row["name"] for row in found.members}
 
@@ -400,3 +404,28 @@ def test_models_without_epochs_can_be_given_up_too(name: str) -> None:
     made.trials, made.deadline = [SimpleNamespace()], 0.0  # type: ignore[list-item]
     with pytest.raises(module.Late):
         made.work(made.job(BY_NAME[name], 0), None)
+
+
+@pytest.mark.parametrize("name", ["logistic", "residual CAT, mf"])
+def test_a_training_that_is_over_is_read_from_its_folder(name: str, tmp_path: Path) -> None:
+    member = replace(BY_NAME[name], train={**BY_NAME[name].train, "epochs": 3})
+    found = []
+    for _ in range(2):
+        made = searching([member], folder=tmp_path)
+        found.append(made.work(made.job(member, 0), None))
+        assert [path.name for path in tmp_path.iterdir()] == [
+            f"{name.replace(', ', '-').replace(' ', '-')}-0"
+        ]
+    first, again = found
+    assert np.array_equal(first.shares, again.shares) and first.settings == again.settings
+    assert first.best_epoch == again.best_epoch and first.history == again.history
+    assert (first.divides, sorted(first.state)) == (again.divides, sorted(again.state))
+
+
+def test_who_is_told_to_stop_while_others_train_says_where() -> None:
+    made: Any = searching(CLOSED)
+    job = made.job(CLOSED[0], 0)
+    made.workers = SimpleNamespace(done={}, rows={job: [{"epoch": 1}, {"epoch": 2}]}, idle=[])
+    made.interrupt = SimpleNamespace(is_set=lambda: True)
+    with pytest.raises(Interrupted, match=f"stopped in {CLOSED[0].name} after epoch 2"):
+        made.outcome(job)

@@ -77,7 +77,10 @@ def test_ctrl_c_keeps_what_is_done_and_the_search_goes_on_to_the_same_bits(tmp_p
     assert torch.equal(again[1], expected) and not again[2].interrupted
 
 
-def test_what_a_process_sends() -> None:
+def test_what_a_process_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")  # of ours; a helper has one, and says so to libraries
+    before = signal.signal(signal.SIGTERM, lambda *_: None)  # a helper must end when it is told to
+
     def work(job: str, on_epoch: Any) -> str:
         for epoch in (1, 2):
             on_epoch({"epoch": epoch})
@@ -85,18 +88,22 @@ def test_what_a_process_sends() -> None:
             raise InputError("hidden=0: give 1 or more")
         if job == "broken":
             raise KeyError(threading.Lock())  # which cannot be sent
-        return f"{job} {torch.get_num_threads()} {os.environ['OMP_NUM_THREADS']}"
+        ends = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        return f"{job} {torch.get_num_threads()} {os.environ['OMP_NUM_THREADS']} {ends}"
 
     workers = Workers(1, work)
     try:
-        assert result(workers, "fine") == (True, "fine 1 1")
+        assert result(workers, "fine") == (True, "fine 1 1 True")
         assert workers.rows["fine"] == [{"epoch": 1}, {"epoch": 2}]
         good, error = result(workers, "wrong")
         assert not good and isinstance(error, InputError) and str(error) == "hidden=0: give 1 or more"
         good, error = result(workers, "broken")
         assert not good and "KeyError" in str(error)
-        assert result(workers, "after") == (True, "after 1 1")
+        assert result(workers, "after") == (True, "after 1 1 True")
     finally:
+        signal.signal(signal.SIGTERM, before)
+        for process in workers.processes:
+            process.kill()
         workers.close()
 
 

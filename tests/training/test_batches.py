@@ -1,5 +1,7 @@
 """Batches: the same from (seed, epoch, number) alone, whole over an epoch, true to the graph."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,19 @@ import torch
 from conjoint.errors import InputError
 from conjoint.graph.graph import Graph, as_graph
 from conjoint.training import BatchConfig
-from conjoint.training.batches import ALL, BatchPlan, NodeBatch, Places, clusters, draw, neighbourhood
+from conjoint.training.batches import (
+    ALL,
+    METIS_PER_ENTRY,
+    METIS_PER_NODE,
+    BatchPlan,
+    NodeBatch,
+    Places,
+    assign_clusters,
+    clusters,
+    draw,
+    metis_bytes,
+    neighbourhood,
+)
 from scale_runs import graph_and_split
 
 
@@ -158,3 +172,38 @@ def test_clusters_cut_fewer_edges_than_chance() -> None:
 def test_wrong_settings_are_named(settings: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said.replace("(", r"\(")):
         BatchConfig(**settings)  # type: ignore[arg-type]
+
+
+def test_one_batch_is_one_cluster_and_several_join_some() -> None:
+    data, split = graph_and_split()
+    graph, nodes = as_graph(data), data.num_nodes
+    for size, parts in ((nodes, 1), (nodes - 1, 2 * 3), (1, nodes)):
+        config = BatchConfig(kind="clusters", size=size, joined=3, per_step=1)
+        found = assign_clusters(graph, split.train, config, 0)
+        assert found.max() < parts and bool(found.any()) is (parts > 1), size
+
+
+def test_the_memory_of_metis_grows_with_entries_and_nodes() -> None:
+    assert metis_bytes(10, 3) == 10 * METIS_PER_NODE + 3 * METIS_PER_ENTRY
+
+
+def test_batches_estimate_the_penalty_unless_told_otherwise() -> None:
+    data, split = graph_and_split()
+    config = BatchConfig(kind="neighbours", size=15)
+    cases: list[tuple[dict[str, Any], bool]] = [({}, True), ({"penalise": False}, False)]
+    for options, sampled in cases:
+        made = BatchPlan(as_graph(data), split.train, config, seed=5, hops=2, **options)
+        assert (made.epoch(1)[0].sample is not None) is sampled and not made.normalise
+
+
+@pytest.mark.parametrize("kind", ["clusters", "neighbours"])
+def test_rows_of_a_batch_are_divided_by_their_sums_if_asked_for(kind: str) -> None:
+    data, split = graph_and_split()
+    graph = as_graph(data).changed(given_x=data.x.abs() + 1.0)
+    config = BatchConfig(kind=kind, size=40)
+    plain, divided = (
+        BatchPlan(graph, split.train, config, seed=5, hops=2, normalise=normalise).epoch(1)[0].x
+        for normalise in (False, True)
+    )
+    torch.testing.assert_close(divided, plain / plain.sum(dim=1, keepdim=True))
+    assert not torch.allclose(divided, plain)

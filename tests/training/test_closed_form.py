@@ -1,7 +1,7 @@
 """Models without epochs: against scikit-learn's own, and against loops over dense matrices."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,13 @@ from sklearn.linear_model import LogisticRegression
 
 import oracle
 from conjoint.errors import InputError
+from conjoint.graph.adjacency import adjacency
 from conjoint.graph.graph import Graph
+from conjoint.graph.proximity import reducing_basis
 from conjoint.graph.sparse import to_csr
 from conjoint.graph.splits import Split
-from conjoint.nn.simple import ABSENT, labels_around
+from conjoint.nn.simple import ABSENT, BoostedTrees, labels_around
+from conjoint.nn.zoo import build
 from conjoint.training import TrainConfig, closed_form
 from conjoint.training.closed_form import (
     BOOSTING,
@@ -25,6 +28,7 @@ from conjoint.training.closed_form import (
     fit_propagation,
     log_loss,
 )
+from graphs import KITE
 from small_training import CLASSES, NODES, small_data, small_split
 from topics import topic_graph
 
@@ -217,3 +221,64 @@ def test_a_training_node_is_not_judged_by_its_own_label() -> None:
     after = model.columns(TOPICS.x, TOPICS.adjacency)
     changed = (before - after).abs().amax(dim=1) > 1e-6
     assert not changed[node] and int(changed.sum()) > 0
+
+
+def test_a_nodes_own_label_is_left_out_of_those_around_it() -> None:
+    """Also where a neighbour has no other neighbour, so that every second step leads back."""
+    graph, y = adjacency(*KITE), torch.eye(3)[torch.tensor([0, 1, 2, 1, 0])]
+    before = labels_around(graph, y)
+    for node in range(5):
+        for label in range(3):
+            changed = y.clone()
+            changed[node] = torch.eye(3)[label]
+            assert torch.allclose(labels_around(graph, changed)[node], before[node], atol=1e-6)
+
+
+def test_validation_nodes_choose_the_number_of_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    split = many_labels(TOPICS)
+    monkeypatch.setattr(closed_form, "ROUNDS", 12)
+    monkeypatch.setattr(closed_form, "_as_model", lambda maker, rounds, *_: (maker, rounds))
+    maker, rounds = cast(Any, fit_boosting(TOPICS, split, 0))
+    blank = BoostedTrees(TOPICS.num_features, TOPICS.num_classes, labelled=TOPICS.num_nodes)
+    blank.labels[split.train] = TOPICS.y[split.train]
+    if blank.basis.numel():
+        blank.basis.copy_(torch.from_numpy(reducing_basis(TOPICS.x, rank=64)))
+    with torch.no_grad():
+        table = blank.columns(TOPICS.x, TOPICS.adjacency).double().numpy()
+    stages = maker.staged_predict_proba(table[split.val.numpy()])
+    losses = [log_loss(np.log(shares), TOPICS.y[split.val].numpy()) for shares in stages]
+    assert rounds == 1 + int(np.argmin(losses)) and len(losses) == 12
+
+
+def test_nothing_of_a_closed_form_is_left_to_gradients() -> None:
+    for name in ("boosting", "label-propagation"):
+        model = build(name, features=3, classes=2, num_nodes=5)
+        assert not any(part.requires_grad for part in model.parameters())
+
+
+def test_dense_columns_are_centred_and_scaled() -> None:
+    x = GRAPH.x.double().clone()
+    x[:, 0], x[:, 1] = 3.0, 5.0 * x[:, 1] + 2.0  # the first says nothing
+    model = fit_linear(GRAPH.changed(given_x=x.float()), SPLIT, "0")
+    assert torch.allclose(model.shift.double(), x.mean(0), atol=1e-5)
+    expected = torch.where(x.std(0, correction=0) > 1e-6, 1.0 / x.std(0, correction=0), 1.0)
+    assert torch.allclose(model.scale.double(), expected, rtol=1e-4)
+
+
+def test_a_class_without_training_nodes_is_unlikely_but_possible() -> None:
+    known = SPLIT.train[GRAPH.y[SPLIT.train] != 2]
+    made = fit_propagation(GRAPH, replace(SPLIT, train=known))
+    share = np.bincount(GRAPH.y[known].numpy(), minlength=3) + 1e-3
+    assert torch.allclose(made.prior.double(), torch.from_numpy(np.log(share)), atol=1e-5)
+
+
+def test_validation_nodes_without_weight_count_alike() -> None:
+    weight = torch.ones(NODES)
+    config = TrainConfig(row_normalise="never")
+    assert closed_form._weights(GRAPH, SPLIT, config) == (None, None)
+    weight[SPLIT.val] = 0.0
+    train, val = closed_form._weights(GRAPH.changed(label_weight=weight), SPLIT, config)
+    assert train is not None and train.tolist() == [1.0] * len(TRAIN) and val is None
+    weight[SPLIT.val[0]] = 0.5
+    train, val = closed_form._weights(GRAPH.changed(label_weight=weight), SPLIT, config)
+    assert val is not None and val.tolist() == [0.5] + [0.0] * (len(VAL) - 1)

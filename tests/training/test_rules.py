@@ -1,11 +1,13 @@
 """Small rules of training one by one: sums of gradients, weights of labels, run folders, closed forms."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from torch import nn
@@ -18,17 +20,28 @@ from conjoint.graph.splits import Split
 from conjoint.nn.interventions import SelfExpression
 from conjoint.nn.simple import ABSENT, LabelPropagation
 from conjoint.nn.zoo import build
-from conjoint.training import BatchConfig, Consistency, TrainConfig, closed_form, fit, loop, ranks, runs
+from conjoint.training import (
+    BatchConfig,
+    Consistency,
+    TrainConfig,
+    closed_form,
+    evaluate,
+    fit,
+    loop,
+    ranks,
+    runs,
+)
 from conjoint.training.batch_steps import BatchSteps
 from conjoint.training.batches import batch_count, clusters, metis_bytes
 from conjoint.training.config import SCHEDULES
-from conjoint.training.loss import class_factors, label_weights, must_be_finite
+from conjoint.training.loss import class_factors, disagreement, label_weights, must_be_finite
 from conjoint.training.memory import Network, Sizes, batch_memory, choose_way, full_memory, training_memory
 from conjoint.training.metrics import METRICS, all_metrics, average_precision, majority_metrics, roc_auc
 from conjoint.training.penalty import PenaltySample, estimate
+from conjoint.training.predictions import table_in_pieces
 from conjoint.training.ranks import GradientSums, Ranks, averaged_statistics
 from conjoint.training.runs import Run, as_started, resume_run, start_run
-from conjoint.training.steps import Batch, with_unlabelled
+from conjoint.training.steps import Batch, part_of, whole_graph, with_unlabelled
 from scale_runs import graph_and_split
 from small_training import SPEC, small_data, small_model, small_split
 
@@ -255,7 +268,7 @@ def test_labels_that_came_later_are_not_the_graph(run: Run) -> None:
         np.save(path, labels)
         with pytest.raises(InputError) as told:
             as_started(run, later)
-        assert str(path) in str(told.value) and said in str(told.value)
+        assert str(told.value).startswith(f"{path}: ") and said in str(told.value)
     path.unlink()
     with pytest.raises(InputError, match="trained on another graph"):
         as_started(run, later)
@@ -434,6 +447,7 @@ def test_numbers_of_batches_and_clusters() -> None:
     assert [batch_count(config, 1000, n) for n in (1, 40, 41, 80)] == [4, 4, 8, 8]
     assert batch_count(replace(config, kind="clusters"), 100, 1) == 12
     assert clusters(GRAPH, 1, 0).tolist() == [0] * 60
+    assert set(clusters(GRAPH, 2, 0).tolist()) == {0, 1}
     found = clusters(GRAPH, 4, 2**31 + 5)
     assert sorted(set(found.tolist())) == list(range(found.max() + 1)) and 1 <= found.max() <= 3
 
@@ -467,3 +481,94 @@ def test_a_batch_moves_with_all_of_its_parts(name: str) -> None:
     if moved.sample is not None:
         parts += [moved.sample.own, moved.sample.adj.col, moved.sample.degree]
     assert {part.device for part in parts} == {meta} and moved.number == batch.number
+
+
+def test_a_class_that_is_not_there_is_told_with_eight_that_are() -> None:
+    graph = GRAPH.changed(class_names=[f"c{k}" for k in range(12)])
+    with pytest.raises(InputError) as told:
+        class_factors(graph, SPLIT.train, {"other": 1.0})
+    assert str(told.value).endswith("there are c0, c1, c2, c3, c4, c5, c6, c7")
+
+
+def test_batches_of_so_many_nodes_decide_how_products_are_computed() -> None:
+    for size, nodes in ((5, 50), (7, 60)):
+        batch = BatchConfig(kind="neighbours", size=size, per_step=1)
+        made = BatchSteps(build("gat", features=12, classes=3, num_nodes=60), GRAPH, SPLIT, CONFIG, batch)
+        assert made.nodes == nodes and made.workers == 0
+
+
+def test_a_graph_of_pyg_is_evaluated_too() -> None:
+    data = Data(x=GRAPH.x, y=GRAPH.y, edge_index=GRAPH.edge_index)
+    fitted = fit(small_model(), GRAPH, SPLIT, CONFIG)
+    assert evaluate(fitted, data, SPLIT) == evaluate(fitted, GRAPH, SPLIT)
+
+
+def test_what_a_run_folder_says_of_itself_is_written_line_by_line(run: Run) -> None:
+    text = run.sidecar.encoded().decode()
+    assert text.startswith('{\n "') and text.endswith("}\n") and json.loads(text)["format"] == runs.FORMAT
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+def test_a_table_in_pieces_is_the_whole(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"out.{ending}"
+    with table_in_pieces(path) as append:
+        for k in range(12):
+            append({"node": np.arange(2 * k, 2 * k + 2), "label": np.array(["a", "b"])})
+    read = {"csv": pl.read_csv, "tsv": lambda p: pl.read_csv(p, separator="\t"), "parquet": pl.read_parquet}
+    found = read[ending](path)
+    assert found["node"].to_list() == list(range(24)) and found["label"].to_list() == ["a", "b"] * 12
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(InputError, match="must end in"), table_in_pieces(tmp_path / "out.txt"):
+        pass
+
+
+def test_a_field_pays_if_it_saves_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of nodes that stand alone, so many have just that share of the work."""
+    x, y = torch.ones(8, 2), torch.zeros(8, dtype=torch.long)
+    graph = as_graph(Data(x=x, y=y, edge_index=torch.zeros(2, 0, dtype=torch.long)))
+    model = build("gat", features=2, classes=2, num_nodes=8)
+    monkeypatch.setattr("conjoint.training.steps.FIELD_PAYS_BELOW", 0.5)
+    whole = whole_graph(model, graph, CONFIG)
+    for count, cut in ((3, True), (4, False), (5, False)):
+        batch = part_of(whole, torch.arange(count), model, "auto")
+        assert (batch.pick is None) is cut and batch.x.size(0) == (count if cut else 8)
+
+
+def test_weights_of_interventions_are_told_where_there_was_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = fit(small_model(), GRAPH, SPLIT, CONFIG)
+    shares = {"features": torch.tensor([0.5, 0.2]), "mf": torch.tensor([0.25, 0.50006])}
+    three = {**shares, "zero": shares["mf"]}
+    for layers, told in (([shares], False), ([three], True), ([], False)):
+        monkeypatch.setattr(fitted.model, "intervention_weights", lambda layers=layers: layers)
+        assert ("intervention_weights" in evaluate(fitted, GRAPH, SPLIT)) is told
+    monkeypatch.setattr(fitted.model, "intervention_weights", lambda: [three] * 2)
+    found = evaluate(fitted, GRAPH, SPLIT)["intervention_weights"]
+    assert found == [{"features": 0.35, "mf": 0.375, "zero": 0.375}] * 2
+
+
+def test_each_epoch_draws_the_nodes_that_must_agree() -> None:
+    settings = Consistency(sample=7, passes=2)
+    for field in ("whole", "receptive"):
+        config = TrainConfig(epochs=2, patience=0, consistency=settings, field=field)
+        fitted = fit(build("gat", features=12, classes=3, num_nodes=60, seed=0), GRAPH, SPLIT, config)
+        assert [set(row) >= {"disagreement", "loss"} for row in fitted.history] == [True, True]
+
+
+@pytest.mark.parametrize("distance", ["squared", "kl"])
+def test_passes_that_are_sure_disagree_by_a_finite_number(distance: Any) -> None:
+    logits = torch.tensor([[[200.0, -200.0]], [[-200.0, 200.0]], [[200.0, -200.0]]])
+    found = disagreement(logits, Consistency(temperature=0.1, distance=distance))
+    assert bool(found.isfinite()) and float(found) > 0.5
+    assert float(disagreement(logits[:1], Consistency(distance=distance))) == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["features", "classes", "num_nodes"])
+def test_sizes_of_a_network_in_a_run_folder_have_bounds(name: str, run: Run) -> None:
+    content = json.loads(run.sidecar.encoded())
+    for value, sound in ((0, True), (2**40 - 1, True), (2**40, False), (-1, False)):
+        content["model"][name] = value
+        if sound:
+            assert getattr(runs.sidecar_from(json.dumps(content), "here").model, name) == value
+            continue
+        with pytest.raises(InputError, match=f"^here: model: {name}={value} is out of range"):
+            runs.sidecar_from(json.dumps(content), "here")

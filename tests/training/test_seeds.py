@@ -8,7 +8,7 @@ import pytest
 from conjoint.errors import InputError
 from conjoint.graph.splits import Split
 from conjoint.training import TrainConfig, evaluate, fit, fit_seeds
-from conjoint.training.seeds import estimate
+from conjoint.training.seeds import estimate, summarise
 from small_training import small_data, small_model, small_split
 
 CONFIG = TrainConfig(epochs=10, patience=0)
@@ -51,3 +51,10 @@ def test_a_split_may_depend_on_the_seed() -> None:
 def test_no_seeds_is_an_error() -> None:
     with pytest.raises(InputError, match="at least one seed"):
         fit_seeds(small_model, small_data(), small_split(), CONFIG, [])
+
+
+def test_what_the_first_row_lacks_is_not_summarised() -> None:
+    rows = [{"val_loss": 1.0}, {"val_loss": 3.0, "test_accuracy": 0.5}]
+    found = summarise(rows)
+    assert found["val_loss"].mean == 2.0 and "test_accuracy" not in found.estimates
+    assert summarise(rows[::-1], ("val_loss",))["val_loss"].count == 2

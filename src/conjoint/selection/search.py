@@ -30,7 +30,7 @@ from ..graph.splits import Split
 from ..nn import zoo
 from ..nn.ensemble import Ensemble
 from ..training import Fitted, ModelSpec, Run, TrainConfig, fit, load_run
-from ..training.closed_form import CLOSED_FORMS, fit_closed_form
+from ..training.closed_form import CLOSED_FORMS, as_they_are, fit_closed_form
 from ..training.config import config_from
 from ..training.metrics import all_metrics, check_metric, log_loss, merit
 from ..training.predictions import predict_proba
@@ -323,6 +323,7 @@ class Search:
         """How a member is trained. Whatever was asked for, none chooses its epoch by test nodes."""
         member = self.judged[job.member].member
         config = config_from({**member.train, "seed": self.seed + job.fold}, member.name).blind()
+        config = as_they_are(member.model, config)
         if job.fold > 0 and member.kind == "network":
             config = replace(config, epochs=job.epochs, patience=0, evaluate_every=job.epochs)
         return config
@@ -467,7 +468,8 @@ def train_model(
     if spec.name not in CLOSED_FORMS:
         model = spec.build(config.seed)
         return fit(model, graph, split, config, progress=progress, run=run), dict(spec.settings)
-    fitted, settings = fit_closed_form(spec.name, dict(spec.settings), graph, split, config, check=check)
+    settings = {**zoo.settings_of(spec.name), **spec.settings}
+    fitted, settings = fit_closed_form(spec.name, settings, graph, split, config, check=check)
     if run is not None:
         run.sidecar = replace(run.sidecar, model=replace(spec, settings=settings))
         run.adopt(fitted.history, snapshot(fitted.model), fitted.result())

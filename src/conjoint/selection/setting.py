@@ -8,6 +8,7 @@ from ..defaults import FALLBACK
 from ..errors import InputError
 from ..nn.interventions import catalogue
 from ..nn.zoo import ENSEMBLE, settings_of
+from ..training.closed_form import as_they_are
 from ..training.config import BALANCED, TrainConfig, config_from
 from ..training.metrics import check_metric
 from .members import MEMBERS, Budget
@@ -41,7 +42,7 @@ class Setting:
     def config(self, seed: int) -> TrainConfig:
         if self.is_ensemble:  # members have settings of their own, and read features by themselves
             return TrainConfig(epochs=1, row_normalise="never", seed=seed)
-        return config_from({**self.train, "seed": seed}, "settings")
+        return as_they_are(self.model, config_from({**self.train, "seed": seed}, "settings"))
 
     def decided(self, model: str) -> "Setting":
         """With the model that was chosen, and those of the settings that it knows."""

@@ -255,6 +255,11 @@ def _as_model(maker: Any, rounds: int, graph: Graph, blank: BoostedTrees, rank: 
 CLOSED_FORMS = ("logistic", "label-propagation", "boosting")
 
 
+def as_they_are(name: str, config: TrainConfig) -> TrainConfig:
+    """The settings of the model called `name`: a closed form brings features to one scale by itself."""
+    return replace(config, row_normalise="never") if name in CLOSED_FORMS else config
+
+
 def fit_closed_form(
     name: str,
     settings: dict[str, Any],
@@ -283,7 +288,7 @@ def fit_closed_form(
         chosen = model.rounds
         sizes = {"nodes": model.left.numel(), "rounds": model.rounds, "labelled": graph.num_nodes}
         settings = {"rank": BASIS, **sizes}
-    config = replace(config, epochs=1, row_normalise="never")
+    config = as_they_are(name, replace(config, epochs=1))
     with torch.no_grad():
         found = model(graph.x, graph.adjacency).log_softmax(dim=1).numpy()[split.val.numpy()]
     truth, of_val = graph.y.numpy()[split.val.numpy()], _weights(graph, split, config)[1]

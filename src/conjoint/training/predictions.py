@@ -179,4 +179,3 @@ def table_in_pieces(path: str | Path) -> Iterator[Callable[[Columns], None]]:
             frame.write_csv(file, separator=separator, include_header=file.tell() == 0)
 
         yield append_text
-        file.flush()

@@ -3,6 +3,7 @@ import torch
 
 from conjoint.nn import ops
 from conjoint.nn.ops import keep_mask
+from conjoint.nn.ops.activation import mask_of
 from kernel_cases import check, numbers
 
 SEED = torch.tensor([987654321987654321])
@@ -29,3 +30,9 @@ def test_mask_of_the_kernel_is_the_mask_of_the_definition() -> None:
 def test_share_of_dropped_places() -> None:
     kept = (ops.drop(torch.ones(1_000_000), 0.6, SEED) != 0).double().mean()
     assert abs(float(kept) - 0.4) < 0.002
+
+
+def test_what_kernels_are_told_of_a_dropout() -> None:
+    assert mask_of(0.0, SEED) == mask_of(-1.0, SEED) == mask_of(0.5, None) == (None, 0, 1.0)
+    assert mask_of(0.25, SEED) == (SEED, 2**30, 1.0 / 0.75)
+    assert mask_of(1.0, SEED) == (SEED, 2**32 - 1, 0.0)

@@ -1,10 +1,13 @@
+import math
+
 import pytest
 import torch
 from torch import Tensor
 
 from conjoint.graph.adjacency import Adjacency
 from conjoint.nn import ops
-from kernel_cases import GRAPHS, check, hub_graph, numbers
+from conjoint.nn.ops import attention_layer
+from kernel_cases import GRAPHS, check, hub_graph, numbers, random_graph
 
 SEED = torch.tensor([77])
 STRATEGIES = ("feature", "implicit", "explicit", "explicit by head")
@@ -143,3 +146,27 @@ def _inputs(adj: Adjacency, heads: int, strategy: str) -> tuple[Tensor | None, .
     structure = None if strategy == "feature" else numbers(adj.num_entries, width, seed=3)
     mix = numbers(heads, 2, seed=4) if strategy.startswith("implicit") else None
     return a_src, a_dst, None, structure, mix
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("structured", [True, False])
+def test_a_layer_writes_into_its_scratch_memory_alone(
+    heads: int, structured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[Tensor] = []
+
+    def watched(like: Tensor, *shape: int) -> Tensor:
+        size = math.prod(shape)
+        held.append(like.new_full((size + 512,), 7.0))
+        return held[-1][:size].view(shape)
+
+    monkeypatch.setattr(attention_layer, "empty", watched)
+    adj = random_graph(20_000, 30_000, 0)
+    h, att = numbers(adj.num_src, heads, 2, seed=1).requires_grad_(), numbers(2, heads, 2, seed=2)
+    score = numbers(adj.num_entries, seed=3) if structured else None
+    mix = numbers(heads, 2, seed=4).requires_grad_() if structured else None
+    eps = numbers(heads, seed=5).requires_grad_()
+    ops.attend(adj, h, att[0], att[1], None, score, mix, eps, 0.2).sum().backward()
+    assert len(held) >= 3 and all(bool((one[-512:] == 7.0).all()) for one in held)
+    kept = held[0][:-512]  # what the way back needs: all of it is written
+    assert not structured or not bool((kept == 7.0).any())

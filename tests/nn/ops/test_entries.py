@@ -1,3 +1,5 @@
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch_geometric.utils import to_undirected
@@ -83,3 +85,14 @@ def test_extreme_logits_stay_finite_and_minus_infinity_gets_no_weight() -> None:
     assert (weight[first] == 0).all()
     total = torch.zeros(adj.num_dst, 2).index_add(0, adj.row, weight)
     torch.testing.assert_close(total, torch.ones(adj.num_dst, 2))
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_score_has_a_gradient_of_its_own_without_kernels_too(fast: bool) -> None:
+    """Which makes no tensor of entries x rank; torch's own gradient would."""
+    adj = GRAPHS["random"]()
+    with nullcontext() if fast else kernels.disabled():
+        left, right = (numbers(adj.num_src, 3, seed=k).requires_grad_() for k in (1, 2))
+        for found in (ops.edge_dot(adj, left, right), ops.edge_dot(adj, left, left)):
+            assert type(found.grad_fn).__name__ == "_EdgeDotBackward"
+        assert type(ops.spread(adj, left).grad_fn).__name__ == "SparseProductBackward"

@@ -5,7 +5,7 @@ import torch
 
 from conjoint.graph.adjacency import adjacency
 from conjoint.nn.ops import extremum, neighbour_max
-from graphs import ALL, random_features, random_graph
+from graphs import ALL, KITE, random_features, random_graph
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -33,3 +33,17 @@ def test_of_equal_neighbours_the_first_takes_the_gradient() -> None:
     x = torch.ones(4, 2, requires_grad=True)
     neighbour_max(graph, x)[3].sum().backward()
     assert x.grad is not None and x.grad.tolist() == [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+def test_who_hears_nobody_gives_no_gradient() -> None:
+    adj = adjacency(*KITE, self_loops=False)
+    x = random_features(5, 2).requires_grad_()
+    found = neighbour_max(adj, x)
+    assert found[4].tolist() == [0.0, 0.0]
+    found.sum().backward()
+    expected = torch.zeros(5, 2, dtype=torch.float64)
+    for node in range(4):
+        near = adj.col[adj.row == node]
+        for k in range(2):
+            expected[near[x[near, k].argmax()], k] += 1.0
+    assert x.grad is not None and torch.equal(x.grad, expected)

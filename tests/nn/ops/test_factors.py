@@ -4,8 +4,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from conjoint.kernels.library import MAX_CHUNKS, partial_sums
 from conjoint.nn import ops
-from kernel_cases import GRAPHS, check, numbers
+from conjoint.nn.ops import entries, factors
+from kernel_cases import GRAPHS, check, numbers, random_graph
 
 RANKS = [1, 3, 7, 8, 12]
 
@@ -56,3 +58,23 @@ def test_a_subclass_with_its_own_score_is_asked_for_it() -> None:
     structure = one.structure(adj)
     torch.testing.assert_close(structure.score, one.score(adj))  # type: ignore[arg-type]
     torch.testing.assert_close(structure.attention, ops.edge_softmax(adj, one.score(adj)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rank", [1, 3, 8])
+def test_kernels_write_into_their_scratch_memory_alone(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[torch.Tensor] = []
+
+    def watched(like: torch.Tensor, width: int) -> torch.Tensor:
+        size = partial_sums(like, width).numel()
+        held.append(like.new_full((size + 4096,), 7.0))
+        return held[-1][:size]
+
+    for module in (factors, entries):
+        monkeypatch.setattr(module, "partial_sums", watched)
+    adj, v = random_graph(20_000, 40_000, 0), numbers(20_000, rank, seed=1)
+    ops.factor_loss(adj, v, ops.edge_dot(adj, v, v))
+    ops.expression_loss(adj, v)
+    ops.edge_total(adj, v)
+    widths = (rank * rank + 1, 2 * rank * rank, 1)
+    assert [one.numel() - 4096 for one in held] == [MAX_CHUNKS * width for width in widths]
+    assert all(bool((one[-4096:] == 7.0).all()) for one in held)
