@@ -92,6 +92,13 @@ class FeatureLinear(Linear):
         return out if self.bias is None else out + self.bias
 
 
+class DenseLinear(nn.Linear):
+    """`torch.nn.Linear` by our own products where they serve: the same bits, faster, on all threads."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return ops.dense_linear(input, self.weight, self.bias)
+
+
 # Rows at a time in the backward pass: bounds the scratch memory, and fixes the order of the sums.
 BLOCK = 1024
 

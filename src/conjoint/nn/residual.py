@@ -19,10 +19,10 @@ from ..graph.adjacency import Adjacency
 from ..graph.roles import ROLES, role_features
 from ..graph.sparse import is_sparse
 from . import checks, ops
-from .attention import ConjointAttention, Structure
+from .attention import ConjointAttention, ScaledStructure, Structure
 from .interventions import Constant, Intervention
 from .layer_class import layer_class
-from .layers import BatchNorm, FeatureLinear, LayerNorm, draw_dropout, dropped
+from .layers import BatchNorm, DenseLinear, FeatureLinear, LayerNorm, draw_dropout, dropped
 from .model import Recent, ScoredModel, evaluating
 from .names import Strategy
 
@@ -68,7 +68,7 @@ class Block(nn.Module):
         super().__init__()
         self.norm = NORMS[norm](hidden)
         self.dropout = dropout
-        self.own = nn.Linear(hidden, hidden)
+        self.own = DenseLinear(hidden, hidden)
         self.conv = None
         if edges:
             self.conv = layer_class()(
@@ -97,7 +97,7 @@ class Block(nn.Module):
         """The scores of each head, by its own factor. -> [entries, heads]"""
         if score is None or self.factor is None:
             return None
-        return Structure(graph, score.unsqueeze(1) * self.factor)
+        return ScaledStructure(graph, score, self.factor)
 
 
 class ResidualCAT(ScoredModel):
