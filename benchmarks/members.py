@@ -59,8 +59,8 @@ def least_work(model: NodeModel, graph: Graph, passes: int) -> tuple[float, floa
     """Floating-point operations and bytes that no order of work could leave out, roughly.
 
     A weight is multiplied forward and twice back, the first one once less. An entry gathers the narrower of
-    what its layer reads and writes, forward and back. What stands between two maps is written and read,
-    forward and back.
+    what its layer reads and writes, and a number for each head of attention, forward and back. What stands
+    between two maps is written and read, forward and back.
     """
     nodes, entries = graph.num_nodes, graph.adjacency.num_entries
     features, classes = graph.num_features, graph.num_classes
@@ -71,14 +71,15 @@ def least_work(model: NodeModel, graph: Graph, passes: int) -> tuple[float, floa
             assert isinstance(conv, ConjointLayer)
             out = conv.heads * conv.out_channels
             products += (3 if place else 2) * width * out
-            gathered += min(width, out)
+            gathered += min(width, out) + conv.heads
             between += 2 * out
             width = out
     elif isinstance(model, ResidualCAT):
         hidden, blocks = model.last.in_features, len(model.blocks)
         maps = 2 if model.edges else 1  # of the node itself and, if edges count, of its neighbours
         products = 2 * features * hidden + 3 * (maps * blocks * hidden * hidden + hidden * classes)
-        gathered = blocks * hidden if model.edges else 0
+        layers = [layer for layer in model.modules() if isinstance(layer, ConjointLayer)]
+        gathered = sum(hidden + layer.heads for layer in layers)
         between = features + hidden * (2 + (2 + maps) * blocks)
     else:
         assert isinstance(model, RandomPropagation)
