@@ -97,6 +97,11 @@ def empty(like: Tensor, *shape: int) -> Tensor:
     return torch.empty(0, dtype=like.dtype).set_(pool.take(nbytes), 0, shape, ())
 
 
+def empty_like(x: Tensor) -> Tensor:
+    """Of its shape, type and device; on the CPU in a kept buffer unless it is small."""
+    return empty(x, *x.shape) if x.is_cpu else torch.empty_like(x)
+
+
 def contiguous(grad: Tensor) -> Tensor:
     """The gradient itself; if it is one number spread over a shape (that of a sum), a copy in a buffer."""
     return grad if grad.is_contiguous() else empty(grad, *grad.shape).copy_(grad)

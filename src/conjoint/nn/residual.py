@@ -88,10 +88,11 @@ class Block(nn.Module):
         n = self.norm(h)  # [nodes, hidden]
         out = self.own(n)
         if self.conv is not None:
-            out = out + self.conv(n, graph, score=self.structure(graph, score))
+            out = ops.add(out, self.conv(n, graph, score=self.structure(graph, score)))
         if self.aggregators is not None:
             out = out + self.aggregators(n, graph)
-        return h + ops.activate_and_drop(out, "relu", *draw_dropout(self, self.dropout, out))
+        out = ops.activate_and_drop(out, "relu", *draw_dropout(self, self.dropout, out))
+        return ops.add(h, out)
 
     def structure(self, graph: Adjacency, score: Tensor | None) -> Structure | None:
         """The scores of each head, by its own factor. -> [entries, heads]"""
@@ -195,7 +196,7 @@ class ResidualCAT(ScoredModel):
         if self.place is None:
             return h
         made = graph.once(role_features, lambda: role_features(graph.edge_index, graph.num_src))
-        return h + self.place(made.to(h))
+        return ops.add(h, self.place(made.to(h)))
 
     def _score(self, x: Tensor, graph: Adjacency) -> Tensor | None:
         """C_ij of this step, the same for all blocks. -> [entries]"""

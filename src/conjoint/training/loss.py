@@ -117,7 +117,7 @@ def disagreement(logits: Tensor, settings: Consistency) -> Tensor:
     The target is a constant: no gradient flows through the mean.
     """
     log_p = logits.log_softmax(dim=-1)
-    p = _buffer(log_p)
+    p = memory.empty_like(log_p)
     torch.exp(log_p.detach(), out=p)
     target = sharpen(p.mean(dim=0), settings.temperature)  # [nodes, classes]
     if settings.distance == "squared":
@@ -137,19 +137,14 @@ class _Squared(Function):
     @staticmethod
     def forward(ctx: Any, log_p: Tensor, p: Tensor, target: Tensor) -> Tensor:
         ctx.save_for_backward(p, target)
-        return torch.sub(p, target, out=_buffer(p)).square_().sum(dim=-1)
+        return torch.sub(p, target, out=memory.empty_like(p)).square_().sum(dim=-1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         p, target = ctx.saved_tensors
-        twice = torch.sub(p, target, out=_buffer(p)).mul_(2.0)
+        twice = torch.sub(p, target, out=memory.empty_like(p)).mul_(2.0)
         return twice.mul_(grad.unsqueeze(-1)).mul_(p), None, None
-
-
-def _buffer(like: Tensor) -> Tensor:
-    """Memory of the same size, kept from step to step if it is large."""
-    return memory.empty(like, *like.shape) if like.is_cpu else torch.empty_like(like)
 
 
 def perturbation(settings: Consistency | None) -> Perturb | None:

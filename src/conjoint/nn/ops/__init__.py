@@ -21,4 +21,5 @@ from .projection import (
     sparse_project,
     without_zeros,
 )
+from .rows import add, affine
 from .scaled import scaled, scaled_softmax

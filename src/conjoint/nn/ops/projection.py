@@ -70,7 +70,7 @@ def dense_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """W x + b of dense rows, with the bits of torch's own. [rows, in], [out, in], [out] -> [rows, out]"""
     fits = x.dim() == 2 and min(x.size(0), *weight.shape) >= NARROW and weight.size(1) <= ONE_BLOCK
     if WIDE_PRODUCTS and fits and x.dtype == torch.float32 and takes(x, weight, bias) and not compiling():
-        return _Project.apply(*contiguous(x, weight)) + bias
+        return _Project.apply(*contiguous(x, weight)).add_(bias)
     return F.linear(x, weight, bias)
 
 
