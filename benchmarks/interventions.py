@@ -1,6 +1,7 @@
 """What an intervention adds to a training step, and how many steps its preparation takes.
 
     python -m benchmarks.interventions pubmed --data FOLDER --rounds 12
+    python -m benchmarks.interventions arxiv-shaped --rounds 3  # a graph of ogbn-arxiv's size
 
 All networks take turns, step by step, so that a busy machine slows them alike; medians, as ratios to GAT with
 the self term. Steps are timed on the whole graph and, as training does it, on the training nodes' field.
@@ -23,6 +24,9 @@ from conjoint.training import TrainConfig
 from conjoint.training.optimizer import make_optimizer
 from conjoint.training.steps import Batch, part_of, whole_graph
 
+from .graphs import arxiv_shaped
+from .members import graph_of
+
 BASE = "gat-self"
 MODELS = [
     BASE,
@@ -39,7 +43,10 @@ def main() -> None:
     parser.add_argument("--data", help="folder with raw files; the embedded Cora needs none")
     parser.add_argument("--rounds", type=int, default=12)
     options = parser.parse_args()
-    data = load_graph(options.dataset, root=options.data)
+    if options.dataset == "arxiv-shaped":
+        data = graph_of(arxiv_shaped(64))
+    else:
+        data = load_graph(options.dataset, root=options.data)
     split = make_split(data, "per-class", 0)
     steps: dict[tuple[str, str], Callable[[], None]] = {}
     preparing: dict[str, float] = {}

@@ -1,6 +1,6 @@
 """The benchmark of the docs: prints the table and keeps it as JSON.
 
-    python -m benchmarks.run [--parts steps,memory,growth,start,training] [--seconds 20] [--out FILE]
+    python -m benchmarks.run [--parts steps,memory,growth,start,training,members] [--seconds 20] [--out FILE]
 
 Needs a quiet machine: OpenMP's threads wait by spinning, and under load all times mean nothing, although
 ratios of one run still say something. Set CONJOINT_DATA to the folder with Pubmed and OGB-Arxiv's edges.
@@ -28,6 +28,7 @@ from conjoint import kernels
 from .floor import bandwidth, gemm_flops, serial_floor
 from .graphs import CASES
 from .measure import ROOT, environment, in_subprocess, interleaved
+from .members import members
 from .peers import STEPS
 from .table import table
 
@@ -125,6 +126,7 @@ PARTS: dict[str, Callable[[float], dict[str, Any]]] = {
     "growth": growth,
     "start": start,
     "training": training,
+    "members": lambda seconds: members(),
 }
 
 

@@ -48,6 +48,11 @@ def _rows(found: dict[str, Any]) -> list[Row]:
         whole = found["training"]
         shown = f"{whole['conjoint']:.1f} s (plain PyG script {whole['pyg']:.1f} s)"
         rows.append((f"Cora, {whole['epochs']} epochs, whole process", shown, ""))
+    for name, row in found.get("members", {}).items():
+        step = row["seconds"]
+        shown = f"{step / row['floor']:.1f} ({_time(step)})"
+        rows.append((f"arxiv-shaped, {name}, of its serial floor", shown, "<= 3"))
+        rows.append((f"arxiv-shaped, {name}, preparation in steps", f"{row['prepared'] / step:.1f}", "< 10"))
     return rows
 
 

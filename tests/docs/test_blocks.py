@@ -36,6 +36,8 @@ NOT_RUN = {
         "CONJOINT_DATA=path/to/data python -m research.baselines",
         "python -m benchmarks.run",
         "python -m benchmarks.layers",
+        "python -m benchmarks.members",
+        "python -m benchmarks.interventions",
         "python -m benchmarks.scale_run ",
         "python -m benchmarks.scale_accuracy ",
         "python -m benchmarks.scale_ranks ",

@@ -53,6 +53,19 @@ def test_attention_step(graph: str, threads: Callable[[int], None]) -> None:
         assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
 
 
+def test_scores_of_each_head(threads: Callable[[int], None]) -> None:
+    adj = random_graph(4000, 30_000, 0)
+    inputs = [numbers(adj.num_entries, seed=1, dtype=F32), numbers(8, seed=2, dtype=F32)]
+    found = []
+    for count in (1, 2, 3, 5):
+        threads(count)
+        found.append(
+            outcome(lambda s, f: (ops.scaled(adj, s, f), ops.scaled_softmax(adj, s, f)), inputs, fast=True)
+        )
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
 def test_sparse_projection(threads: Callable[[int], None]) -> None:
     dense = numbers(2000, 300, seed=1, dtype=F32) * (numbers(2000, 300, seed=2) > 1)
     x = to_csr(dense.numpy())

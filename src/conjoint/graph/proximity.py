@@ -86,7 +86,10 @@ def spectral_vectors(edge_index: Tensor, num_nodes: int, k: int = 64, seed: int 
 
     def times(columns: Floats) -> Floats:
         """S with the eigenvalue 1 moved to -1, the lowest that S can have."""
-        return step @ columns - 2.0 * (indicator.T @ (indicator @ columns))
+        found, known = step @ columns, indicator.T @ (indicator @ columns)
+        known *= 2.0
+        found -= known
+        return found
 
     found = np.zeros((num_nodes, k), dtype=np.float32)
     found[:, 0] = trivial
@@ -113,10 +116,22 @@ def _chebyshev(times: Product, basis: Floats, cut: float) -> Floats:
     """T_DEGREE of S with [-1, cut] mapped to [-1, 1]: stays small there and grows fast above `cut`."""
     cut = min(max(cut, -0.9), 0.999)
     half, centre = np.float32((cut + 1.0) / 2.0), np.float32((cut - 1.0) / 2.0)
-    before, now = basis, (times(basis) - centre * basis) / half
+    before, now = basis, _shifted(times, basis, centre)
+    now /= half
     for _ in range(DEGREE - 1):
-        before, now = now, 2.0 * (times(now) - centre * now) / half - before
+        after = _shifted(times, now, centre)
+        after *= 2.0
+        after /= half
+        after -= before
+        before, now = now, after
     return now
+
+
+def _shifted(times: Product, columns: Floats, centre: np.float32) -> Floats:
+    """S V - centre V; in place, as are the steps that follow: fresh memory takes as long as the sums."""
+    found = times(columns)
+    found -= centre * columns
+    return found
 
 
 def _rayleigh_ritz(times: Product, basis: Floats) -> tuple[Floats, Floats]:

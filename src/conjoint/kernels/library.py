@@ -2,9 +2,9 @@
 
 import ctypes
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -69,36 +69,52 @@ def run(name: str, dtype: torch.dtype, reads: Values, writes: Values, structure:
     torch.ops.conjoint.run(name, dtype, len(structure), kinds, tensors, ints, floats, written)
 
 
-_functions: dict[tuple[str, torch.dtype], tuple[Any, str]] = {}
+class _Function(NamedTuple):
+    """A C function: what packs its structure, if it has one, and which of its values are pointers."""
+
+    call: Any
+    pack: Callable[..., bytes] | None
+    in_structure: tuple[bool, ...]
+    in_arguments: tuple[bool, ...]
+
+
+_functions: dict[tuple[str, torch.dtype], _Function] = {}
 
 
 def _call(name: str, dtype: torch.dtype, arguments: Values, structure: Values) -> None:
-    function, members = _functions.get((name, dtype)) or _function(name, dtype, arguments, structure)
-    words: list[Any] = [_address(value) if isinstance(value, Tensor) else value for value in arguments]
-    if members:
-        fields = [_address(value) if isinstance(value, Tensor) else value or 0 for value in structure]
-        words.insert(0, struct.pack(members, *fields))
-    function(*words, torch.get_num_threads())
+    function = _functions.get((name, dtype)) or _function(name, dtype, arguments, structure)
+    words = _words(arguments, function.in_arguments)
+    if function.pack is not None:
+        words.insert(0, function.pack(*_words(structure, function.in_structure)))
+    function.call(*words, torch.get_num_threads())
 
 
-def _address(tensor: Tensor) -> int:
-    """Of its first number. `takes` has looked at what comes in; a gradient is looked at here."""
-    address = tensor.data_ptr()  # raises where torch.func has wrapped it
-    if address == 0 and tensor.numel():
+def _words(values: Values, pointers: tuple[bool, ...]) -> list[Any]:
+    """Numbers as they are, and where a tensor has its first one. `takes` has looked at what comes in; a
+    gradient is looked at here: `data_ptr` raises where torch.func has wrapped it."""
+    return [
+        value if not pointer else 0 if value is None else value.data_ptr() or _nowhere(value)  # type: ignore
+        for value, pointer in zip(values, pointers, strict=True)
+    ]
+
+
+def _nowhere(tensor: Tensor) -> int:
+    if tensor.numel():
         raise RuntimeError("conjoint: a gradient without memory; run the backward pass outside of transforms")
-    return address
+    return 0
 
 
-def _function(name: str, dtype: torch.dtype, arguments: Values, structure: Values) -> tuple[Any, str]:
-    """The C function and the format of its structure, with types read off the arguments of the first call."""
-    function = getattr(LIBRARY, f"{name}_{'f32' if dtype == torch.float32 else 'f64'}")
+def _function(name: str, dtype: torch.dtype, arguments: Values, structure: Values) -> _Function:
+    """Types are read off the values of the first call."""
+    call = getattr(LIBRARY, f"{name}_{'f32' if dtype == torch.float32 else 'f64'}")
     c_types = {"i": ctypes.c_int64, "f": ctypes.c_double}
     packed = [ctypes.c_char_p] if structure else []
     types = [c_types.get(_kind(value), ctypes.c_void_p) for value in arguments]
-    function.restype, function.argtypes = None, [*packed, *types, ctypes.c_int]
+    call.restype, call.argtypes = None, [*packed, *types, ctypes.c_int]
     members = "".join([{"i": "q", "f": "d"}.get(_kind(value), "P") for value in structure])
-    _functions[name, dtype] = function, members
-    return function, members
+    pointers = [tuple(_kind(value) in "tn" for value in values) for values in (structure, arguments)]
+    _functions[name, dtype] = _Function(call, struct.Struct(members).pack if members else None, *pointers)
+    return _functions[name, dtype]
 
 
 def _kind(value: Value) -> str:

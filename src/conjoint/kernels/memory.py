@@ -93,9 +93,13 @@ def empty(like: Tensor, *shape: int) -> Tensor:
     pool = _pool if nbytes >= LARGE_BYTES else _recycled if nbytes >= MIDDLE_BYTES else None
     if pool is None or torch.compiler.is_compiling():
         return like.new_empty(shape)
-    strides = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
     # Not a view: a tensor of its own on the buffer's memory.
-    return torch.empty(0, dtype=like.dtype).set_(pool.take(nbytes), 0, shape, strides)
+    return torch.empty(0, dtype=like.dtype).set_(pool.take(nbytes), 0, shape, ())
+
+
+def empty_like(x: Tensor) -> Tensor:
+    """Of its shape, type and device; on the CPU in a kept buffer unless it is small."""
+    return empty(x, *x.shape) if x.is_cpu else torch.empty_like(x)
 
 
 def contiguous(grad: Tensor) -> Tensor:

@@ -38,6 +38,25 @@ class Structure:
         return Structure(adj, self.score[: adj.num_entries], self.attention[: adj.num_entries])
 
 
+class ScaledStructure(Structure):
+    """Scores that every head multiplies by a factor of its own, [heads]."""
+
+    def __init__(self, adj: Adjacency, unscaled: Tensor, factor: Tensor) -> None:
+        self.adj, self.unscaled, self.factor = adj, unscaled, factor
+
+    @derived
+    def score(self) -> Tensor:
+        """[entries, heads]"""
+        return ops.scaled(self.adj, self.unscaled, self.factor)
+
+    @derived
+    def attention(self) -> Tensor:
+        """[entries, heads]"""
+        if self.adj.log_weight is not None:
+            return super().attention
+        return ops.scaled_softmax(self.adj, self.unscaled, self.factor)
+
+
 class ViewWeights(nn.Module):
     """How much each of several interventions counts in a layer: learnt, and never negative.
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..graph.sparse import is_sparse
 from ..kernels.gradient import once_differentiable
+from ..kernels.memory import empty_like
 from ..recording import direct
 from . import checks, ops
 
@@ -92,6 +93,13 @@ class FeatureLinear(Linear):
         return out if self.bias is None else out + self.bias
 
 
+class DenseLinear(nn.Linear):
+    """`torch.nn.Linear` by our own products where they serve: the same bits, faster, on all threads."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return ops.dense_linear(input, self.weight, self.bias)
+
+
 # Rows at a time in the backward pass: bounds the scratch memory, and fixes the order of the sums.
 BLOCK = 1024
 
@@ -127,7 +135,7 @@ class LayerNorm(nn.LayerNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         normal = F.layer_norm(input, self.normalized_shape, eps=self.eps)
-        return torch.addcmul(self.bias, normal, self.weight)
+        return ops.affine(normal, self.weight, self.bias)
 
 
 def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -146,7 +154,7 @@ class _Normalise(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         ctx.save_for_backward(x, mean, inverse, weight)
         scale = inverse * weight
-        return torch.addcmul(bias - mean * scale, x, scale)
+        return torch.addcmul(bias - mean * scale, x, scale, out=empty_like(x))
 
     @staticmethod
     @once_differentiable
@@ -160,5 +168,6 @@ class _Normalise(torch.autograd.Function):
         # dx = scale * (grad - mean(grad) - normalised x * mean(grad * normalised x)), in two passes over x.
         scale = inverse * weight
         slope = -scale * inverse * d_weight / x.size(0)
-        dx = torch.addcmul(-scale * d_bias / x.size(0) - mean * slope, grad, scale)
+        shift = -scale * d_bias / x.size(0) - mean * slope
+        dx = torch.addcmul(shift, grad, scale, out=empty_like(x))
         return dx.addcmul_(x, slope), None, None, d_weight, d_bias

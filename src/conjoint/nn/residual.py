@@ -19,10 +19,10 @@ from ..graph.adjacency import Adjacency
 from ..graph.roles import ROLES, role_features
 from ..graph.sparse import is_sparse
 from . import checks, ops
-from .attention import ConjointAttention, Structure
+from .attention import ConjointAttention, ScaledStructure, Structure
 from .interventions import Constant, Intervention
 from .layer_class import layer_class
-from .layers import BatchNorm, FeatureLinear, LayerNorm, draw_dropout, dropped
+from .layers import BatchNorm, DenseLinear, FeatureLinear, LayerNorm, draw_dropout, dropped
 from .model import Recent, ScoredModel, evaluating
 from .names import Strategy
 
@@ -68,7 +68,7 @@ class Block(nn.Module):
         super().__init__()
         self.norm = NORMS[norm](hidden)
         self.dropout = dropout
-        self.own = nn.Linear(hidden, hidden)
+        self.own = DenseLinear(hidden, hidden)
         self.conv = None
         if edges:
             self.conv = layer_class()(
@@ -88,16 +88,17 @@ class Block(nn.Module):
         n = self.norm(h)  # [nodes, hidden]
         out = self.own(n)
         if self.conv is not None:
-            out = out + self.conv(n, graph, score=self.structure(graph, score))
+            out = ops.add(out, self.conv(n, graph, score=self.structure(graph, score)))
         if self.aggregators is not None:
             out = out + self.aggregators(n, graph)
-        return h + ops.activate_and_drop(out, "relu", *draw_dropout(self, self.dropout, out))
+        out = ops.activate_and_drop(out, "relu", *draw_dropout(self, self.dropout, out))
+        return ops.add(h, out)
 
     def structure(self, graph: Adjacency, score: Tensor | None) -> Structure | None:
         """The scores of each head, by its own factor. -> [entries, heads]"""
         if score is None or self.factor is None:
             return None
-        return Structure(graph, score.unsqueeze(1) * self.factor)
+        return ScaledStructure(graph, score, self.factor)
 
 
 class ResidualCAT(ScoredModel):
@@ -195,7 +196,7 @@ class ResidualCAT(ScoredModel):
         if self.place is None:
             return h
         made = graph.once(role_features, lambda: role_features(graph.edge_index, graph.num_src))
-        return h + self.place(made.to(h))
+        return ops.add(h, self.place(made.to(h)))
 
     def _score(self, x: Tensor, graph: Adjacency) -> Tensor | None:
         """C_ij of this step, the same for all blocks. -> [entries]"""

@@ -10,7 +10,9 @@ from kernel_cases import GRAPHS, check, hub_graph, numbers
 SEED = torch.tensor([123456789012345678])
 
 
-@pytest.mark.parametrize("shape", [(1, 7), (1, 1), (2, 16), (3, 33), (8, 8), (16, 5), (8, 32), (3, 64)])
+@pytest.mark.parametrize(
+    "shape", [(1, 7), (1, 1), (1, 8), (2, 16), (3, 33), (8, 8), (16, 5), (8, 32), (3, 64)]
+)
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_sum_with_dropout_and_self_term(graph: str, shape: tuple[int, int]) -> None:
     adj = GRAPHS[graph]()
@@ -18,6 +20,16 @@ def test_sum_with_dropout_and_self_term(graph: str, shape: tuple[int, int]) -> N
     alpha, x = numbers(adj.num_entries, heads, seed=1), numbers(adj.num_src, heads, channels, seed=2)
     check(_summing(adj, 0.6), alpha, x, numbers(heads, seed=3))
     check(_summing(adj, 0.0), alpha, x)
+
+
+@pytest.mark.parametrize("shape", [(1, 8), (8, 8), (8, 6)])
+@pytest.mark.parametrize("hub_is", ["target", "source"])
+@pytest.mark.parametrize("degree", [127, 128, 255, 256])
+def test_rows_of_whole_runs(degree: int, hub_is: str, shape: tuple[int, int]) -> None:
+    """With its own loop the hub has a run more, or one entry more than a run; sums are spilled at its end."""
+    adj, (heads, channels) = hub_graph(degree, hub_is=hub_is), shape
+    alpha, x = numbers(adj.num_entries, heads, seed=1), numbers(adj.num_src, heads, channels, seed=2)
+    check(_summing(adj, 0.4), alpha, x, numbers(heads, seed=3))
 
 
 @pytest.mark.parametrize("channels", [19, 32])

@@ -3,8 +3,10 @@ import torch
 from torch import Tensor
 
 from conjoint.graph.sparse import csr_tensor
+from conjoint.kernels.library import WIDE_PRODUCTS
 from conjoint.nn import ops
-from kernel_cases import check, numbers
+from conjoint.threads import steady_products
+from kernel_cases import check, numbers, outcome
 
 SEED = torch.tensor([2**61 + 12345])
 
@@ -60,3 +62,18 @@ def test_only_one_of_two_results_is_used() -> None:
     x, first, second = numbers(90, 2, 5, seed=1), numbers(2, 5, seed=2), numbers(2, 5, seed=3)
     check(lambda *inputs: ops.head_dots(*inputs)[1], x, first, second)
     check(lambda *inputs: ops.head_dots(*inputs)[0], x, first, second)
+
+
+@pytest.mark.parametrize("shape", [(300, 64, 64), (40, 16, 33), (300, 200, 20), (300, 7, 64), (8, 64, 64)])
+def test_a_dense_map_has_the_bits_of_torch(shape: tuple[int, int, int]) -> None:
+    rows, width, out = shape
+    inputs = [
+        numbers(*sizes, seed=seed, dtype=torch.float32)
+        for seed, sizes in enumerate([(rows, width), (out, width), (out,)])
+    ]
+    with steady_products(rows):
+        fast = outcome(ops.dense_linear, inputs, fast=True)
+        plain = outcome(torch.nn.functional.linear, inputs, fast=True)
+    assert all(torch.allclose(a, b, rtol=1e-5, atol=1e-4) for a, b in zip(fast, plain, strict=True))
+    if WIDE_PRODUCTS:
+        assert all(torch.equal(a, b) for a, b in zip(fast, plain, strict=True))

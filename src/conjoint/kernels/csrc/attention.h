@@ -34,24 +34,29 @@ ALWAYS_INLINE void row_inverse(const real *weight, ix count, ix heads, double *r
 #define RAISE_PEAK(logit) \
     EACH_HEAD peak[h] = (logit)[h] > peak[h] ? (logit)[h] : peak[h]
 
-ALWAYS_INLINE void softmax_rows(const ix *rowptr, ix begin, ix end, ix heads, const real *logit, real *restrict out) {
+/* Rows begin .. end, taken together, of logits that become their softmax. */
+ALWAYS_INLINE void softmax_in_place(const ix *rowptr, ix begin, ix end, ix heads, real *restrict out) {
     real peak[heads];
     double total[heads];
-    for (ix i0 = begin, after; i0 < end; i0 = after) {
-        after = rows_together(rowptr, i0, end, SHORT_ROW);
-        ix first = rowptr[i0] * heads, size = (rowptr[after] - rowptr[i0]) * heads;
-        memcpy(out + first, logit + first, (size_t)size * sizeof(real));
-        for (ix i = i0; i < after; i++) {
-            EACH_HEAD peak[h] = -INFINITY;
-            for (ix e = rowptr[i]; e < rowptr[i + 1]; e++) RAISE_PEAK(out + e * heads);
-            lower_row(out + rowptr[i] * heads, rowptr[i + 1] - rowptr[i], heads, peak);
-        }
-        exp_all(out + first, size);
-        for (ix i = i0; i < after; i++) {
-            row_inverse(out + rowptr[i] * heads, rowptr[i + 1] - rowptr[i], heads, total, peak);
-            for (ix e = rowptr[i]; e < rowptr[i + 1]; e++)
-                EACH_HEAD out[e * heads + h] *= peak[h];
-        }
+    for (ix i = begin; i < end; i++) {
+        EACH_HEAD peak[h] = -INFINITY;
+        for (ix e = rowptr[i]; e < rowptr[i + 1]; e++) RAISE_PEAK(out + e * heads);
+        lower_row(out + rowptr[i] * heads, rowptr[i + 1] - rowptr[i], heads, peak);
+    }
+    exp_all(out + rowptr[begin] * heads, (rowptr[end] - rowptr[begin]) * heads);
+    for (ix i = begin; i < end; i++) {
+        row_inverse(out + rowptr[i] * heads, rowptr[i + 1] - rowptr[i], heads, total, peak);
+        for (ix e = rowptr[i]; e < rowptr[i + 1]; e++)
+            EACH_HEAD out[e * heads + h] *= peak[h];
+    }
+}
+
+ALWAYS_INLINE void softmax_rows(const ix *rowptr, ix begin, ix end, ix heads, const real *logit, real *restrict out) {
+    for (ix i = begin, after; i < end; i = after) {
+        after = rows_together(rowptr, i, end, SHORT_ROW);
+        ix first = rowptr[i] * heads;
+        memcpy(out + first, logit + first, (size_t)((rowptr[after] - rowptr[i]) * heads) * sizeof(real));
+        softmax_in_place(rowptr, i, after, heads, out);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "attention.h"
 #include "projection.h"
 #include "product.h"
+#include "scaled.h"
 #include "shares.h"
 #include "structure.h"
 

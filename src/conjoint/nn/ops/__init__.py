@@ -12,4 +12,14 @@ from .attention_layer import attend, attention, shares
 from .entries import edge_dot, edge_softmax, edge_total, spread, targets
 from .extremum import neighbour_max
 from .factors import expression_loss, factor_attention, factor_loss, gram_norm
-from .projection import head_dot, head_dots, head_project, project, sparse_project, without_zeros
+from .projection import (
+    dense_linear,
+    head_dot,
+    head_dots,
+    head_project,
+    project,
+    sparse_project,
+    without_zeros,
+)
+from .rows import add, affine
+from .scaled import scaled, scaled_softmax

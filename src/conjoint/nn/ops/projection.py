@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import Function
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -12,12 +13,13 @@ from ...graph.sparse import SPARSE_BELOW, csr_tensor, is_sparse
 from ...kernels import memory
 from ...kernels.gradient import once_differentiable
 from ...kernels.library import WIDE_PRODUCTS, Values, partial_sums, run, takes
-from ...recording import direct
+from ...recording import compiling, direct
 from .activation import drop, mask_of
 from .entries import EXACT, contiguous
 
 Pair = Sequence[Tensor | None]  # of source and of target
 NARROW = 16  # rows or columns of a product, below which it is left to torch
+ONE_BLOCK = 192  # terms of a sum, as in csrc/product.h: with more, MKL adds a bias before the last of them
 WORTH_PACKING = (128, 1 << 17)  # columns and numbers, from which on dense features are searched for zeros
 _PLACES = torch.empty(0, dtype=torch.int32)
 _packed: WeakTensorKeyDictionary = WeakTensorKeyDictionary()  # x -> (its version, its non-zeros or None)
@@ -62,6 +64,14 @@ def project(x: Tensor, weight: Tensor, dropout: float = 0.0, seed: Tensor | None
     if takes(x, weight) and x.dim() == 2 and not torch.compiler.is_compiling():
         return _Project.apply(*contiguous(x, weight))
     return x @ weight.t()
+
+
+def dense_linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """W x + b of dense rows, with the bits of torch's own. [rows, in], [out, in], [out] -> [rows, out]"""
+    fits = x.dim() == 2 and min(x.size(0), *weight.shape) >= NARROW and weight.size(1) <= ONE_BLOCK
+    if WIDE_PRODUCTS and fits and x.dtype == torch.float32 and takes(x, weight, bias) and not compiling():
+        return _Project.apply(*contiguous(x, weight)).add_(bias)
+    return F.linear(x, weight, bias)
 
 
 class _Project(Function):
