@@ -52,7 +52,7 @@ def main() -> None:
     preparing: dict[str, float] = {}
     chosen = paper_settings(BASE, options.dataset)  # all of them are trained like it
     for name in MODELS:
-        sizes = {"features": data.x.size(1), "classes": len(data.class_names), "num_nodes": data.num_nodes}
+        sizes = {"features": data.x.size(1), "classes": data.num_classes, "num_nodes": data.num_nodes}
         preparing[name] = float("inf")
         for _ in range(3):
             model = zoo.build(name, **sizes, seed=0, **chosen.model)
@@ -61,7 +61,7 @@ def main() -> None:
             began = time.perf_counter()
             model.observe(x, graph)
             preparing[name] = min(preparing[name], time.perf_counter() - began)
-        inputs = Batch(x, data.y, graph)
+        inputs = Batch(x, graph, data.y)
         for field in ("whole", "auto"):
             steps[name, field] = step_of(model, inputs, split.train, field)
     times = in_turns(steps, options.rounds)
