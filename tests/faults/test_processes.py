@@ -11,7 +11,18 @@ from conjoint.cli import main
 from faults.program import one_line, start
 from own_files import train_arguments, write_own_files
 
-LONG = ("--seeds", "1", "--epochs", "100000", "--patience", "0", "--no-plots", "--quiet")
+LONG = (
+    "--seeds",
+    "1",
+    "--epochs",
+    "100000",
+    "--patience",
+    "0",
+    "--split",
+    "hold-out",
+    "--no-plots",
+    "--quiet",
+)
 
 
 @pytest.fixture
