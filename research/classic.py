@@ -156,7 +156,7 @@ def make_rows(graphs: list[str] | None, settings: list[str] | None, splits: int)
         row["chosen"] = {}
         for kind in CONVOLUTIONS:
             began = time.perf_counter()
-            title = f"tuned {kind}"
+            title = f"classic {kind}"
             row["test"][title], row["chosen"][title] = tuned(kind, graph, split, k)
             row["seconds"][title] = round(time.perf_counter() - began, 2)
         with open(ROWS, "a") as file:

@@ -2,8 +2,8 @@
 
 python -m research.time_to_accuracy          docs/img/time-to-accuracy.svg, from results/any-graph/rows.jsonl
 
-A member's seconds are those of all of its trainings in the search; a peer's those of its four settings (rows
-without peers show none). Means over the splits.
+A member's seconds are those of all of its trainings in the search; a peer's those of its three settings (rows
+made before these were kept have none, and show no peer). Means over the splits.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ KINDS = {  # what a line is drawn as: colour, marker, size
 def kind_of(line: str) -> str:
     if line == "ensemble":
         return "conjoint train"
-    if line.startswith("tuned"):
+    if line.startswith(("tuned", "classic")):
         return "tuned GCN, GraphSAGE, GAT"
     return "conjoint attention alone" if "CAT" in line else "other members alone"
 

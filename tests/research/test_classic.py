@@ -74,6 +74,6 @@ def test_every_row_is_one_of_the_plan_and_stands_once() -> None:
     keys = [(row["graph"], row["setting"], row["split"]) for row in read_peers()]
     assert len(set(keys)) == len(keys) and set(keys) <= set(specs(10))
     for row in read_peers():
-        titles = {f"tuned {kind}" for kind in CONVOLUTIONS}
+        titles = {f"classic {kind}" for kind in CONVOLUTIONS}
         assert set(row["test"]) == set(row["chosen"]) == set(row["seconds"]) == titles
         assert all(0 <= number < len(GRID) for number in row["chosen"].values())
