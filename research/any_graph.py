@@ -2,6 +2,7 @@
 
     python -m research.any_graph                      whatever is missing, into results/any-graph/rows.jsonl
     python -m research.any_graph --graphs wisconsin,cora --splits 3
+    python -m research.classic                        GCN, GraphSAGE and GAT with what makes them strong
     python -m research.any_graph --table > docs/any-graph.md
 
 One row is one split of one graph in one setting: 60/20/20, 20 labels a class, Planetoid's public split, or
@@ -39,6 +40,7 @@ from conjoint.selection.weighing import weigh
 from conjoint.training import TrainConfig, fit
 from conjoint.training.metrics import all_metrics
 from conjoint.training.predictions import predict_proba
+from research.classic import read_peers
 from research.damage import changed
 
 Array = npt.NDArray[Any]
@@ -114,11 +116,15 @@ def specs(splits: int) -> Iterator[tuple[str, str, int]]:
                 yield name, PUBLIC_NOISY, k
 
 
-def row_of(name: str, setting: str, k: int, root: str, peers: bool) -> dict[str, Any]:
+def graph_and_split(name: str, setting: str, k: int, root: str) -> tuple[Graph, Split]:
     graph = graph_named(name, root)
     if setting in (NOISY, PUBLIC_NOISY):
         graph = changed(graph, {"add-edges": {"share": 1.0}}, k)
-    split = graph.split(SPLITS[setting], seed=k)
+    return graph, graph.split(SPLITS[setting], seed=k)
+
+
+def row_of(name: str, setting: str, k: int, root: str, peers: bool) -> dict[str, Any]:
+    graph, split = graph_and_split(name, setting, k, root)
     test = split.reveal_test().numpy()
     began = time.perf_counter()
     search = Search(graph, split, k, "accuracy", Budget(trials=10_000), None, MEMBERS, None, None)
@@ -152,8 +158,8 @@ def row_of(name: str, setting: str, k: int, root: str, peers: bool) -> dict[str,
         "seconds": round(seconds, 1),
         "validation": portfolio.estimate,
         "weights": {one["name"]: one["weight"] for one in portfolio.members if one["weight"] > 0},
-        "member_seconds": {name: round(one.seconds, 2) for name, one in search.judged.items() if one.merits},
         "peer_seconds": of_peers,
+        "member_seconds": {name: round(one.seconds, 2) for name, one in search.judged.items() if one.merits},
         "test": lines,
     }
 
@@ -183,13 +189,25 @@ def tuned(name: str, graph: Graph, split: Split, seed: int) -> dict[str, float]:
     return all_metrics(graph.y.numpy()[test], best[1][test])
 
 
+def key_of(row: Mapping[str, Any]) -> tuple[str, str, int]:
+    return row["graph"], row["setting"], row["split"]
+
+
 def read_rows() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
+    """Rows of the ensemble, with what `research.classic` has for the same splits."""
+    rows = [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
+    peers = {key_of(row): row for row in read_peers()}
+    for row in rows:
+        found = peers.get(key_of(row))
+        if found is not None:
+            row["test"] |= found["test"]
+            row["peer_seconds"] = {**row.get("peer_seconds", {}), **found["seconds"]}
+    return rows
 
 
 def make_rows(graphs: list[str] | None, settings: list[str] | None, splits: int, peers: bool) -> None:
     root = os.environ["CONJOINT_DATA"]
-    done = {(row["graph"], row["setting"], row["split"]) for row in read_rows()}
+    done = {key_of(row) for row in read_rows()}
     for name, setting, k in specs(splits):
         wanted = (graphs is None or name in graphs) and (settings is None or setting in settings)
         if not wanted or (name, setting, k) in done:
@@ -217,6 +235,10 @@ member by validation* what it keeps with `--single`. Seconds were taken on one t
 Headings say which graphs' results, test accuracies included, were looked at while members and settings were
 made; of the paper's graphs Cora and Cite were, Pubmed and CoauthorCS were not. *published* lines are others'
 own numbers, with settings chosen for each graph, on graphics cards; minesweeper's are ROC AUC.
+*tuned* GCN, GraphSAGE and GAT are the plain networks, the best of three settings each; *classic* ones have a
+linear branch beside each convolution, a norm and up to ten layers, after "Classic GNNs are strong baselines",
+the best of four settings each (`python -m research.classic`). A cell with fewer splits than its column says
+how many.
 Of rows with 20 labels a class the first were made when ten blocks (*deep residual CAT*) were still tried
 there; the line says what they had, and `weights` in the rows how much they counted.
 
@@ -285,6 +307,7 @@ def shown(some: list[dict[str, Any]], name: str, best: bool) -> str:
     if not found:
         return ""
     text = f"{fmean(found):.1f}" + (f" ± {stdev(found):.1f}" if len(found) > 1 else "")
+    text += f" ({len(found)})" if len(found) < len(some) else ""
     return f"**{text}**" if best else text
 
 

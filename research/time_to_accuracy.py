@@ -31,7 +31,7 @@ KINDS = {  # what a line is drawn as: colour, marker, size
 def kind_of(line: str) -> str:
     if line == "ensemble":
         return "conjoint train"
-    if line.startswith("tuned"):
+    if line.startswith(("tuned", "classic")):
         return "tuned GCN, GraphSAGE, GAT"
     return "conjoint attention alone" if "CAT" in line else "other members alone"
 

@@ -33,11 +33,13 @@ def table(rows: list[dict[str, Any]], benchmarks: list[dict[str, Any]]) -> str:
         some = [row for row in rows if (row["graph"], row["setting"]) == (name, SHARES)]
         if not some:
             continue
-        means = {column: fmean(found) for column in COLUMNS if (found := values(some, column))}
+        found = {column: values(some, column) for column in COLUMNS}
+        means = {column: fmean(one) for column, one in found.items() if one}
         best = max(round(mean, 1) for mean in means.values())
         cells = [f"{100 * fmean(row['test']['ensemble']['majority'] for row in some):.1f}"]
         for column in COLUMNS:
             text = f"{means[column]:.1f}" if column in means else ""
+            text += f" ({len(found[column])})" if 0 < len(found[column]) < len(some) else ""
             cells.append(f"**{text}**" if text and round(means[column], 1) == best else text)
         lines.append(f"| {name} ({len(some)}) | " + " | ".join([*cells, seconds(some)]) + " |")
     return "\n".join([*lines, "", faster(benchmarks)])
