@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def tuned(kind: str, graph: Graph, split: Split, seed: int) -> tuple[dict[str, f
     for number, setting in enumerate(GRID):
         sizes = {name: value for name, value in setting.items() if name != "weight_decay"}
         shape = (kind, graph.num_features, graph.num_classes)
-        model = build_seeded(lambda shape=shape, sizes=sizes: Classic(*shape, **sizes), seed)
+        model = build_seeded(partial(Classic, *shape, **sizes), seed)
         config = TrainConfig(
             epochs=EPOCHS, lr=0.005, patience=100, rule="val-accuracy", seed=seed, evaluate_every=4,
             weight_decay=setting["weight_decay"], row_normalise="never",

@@ -4,14 +4,15 @@ import pytest
 import torch
 
 from conjoint.graph.adjacency import adjacency
-from conjoint.graph.graph import build_graph
+from conjoint.graph.graph import Graph, build_graph
+from conjoint.nn.layers import FeatureLinear
 from conjoint.training.seeding import build_seeded
 from research import classic
 from research.any_graph import specs
 from research.classic import CONVOLUTIONS, GRID, Classic, Layer, read_peers, tuned
 
 
-def small_graph():
+def small_graph() -> Graph:
     generator = torch.Generator().manual_seed(0)
     y = torch.arange(60) % 3
     source = torch.randint(60, (240,), generator=generator)
@@ -28,6 +29,8 @@ def test_a_layer_is_its_dense_definition(kind: str) -> None:
     loops = torch.zeros(60, 60)
     loops[adj.row, adj.col] = 1.0
     layer = build_seeded(lambda: Layer(kind, 5, 4, "none", branch=True), 0)
+    assert isinstance(layer.near, FeatureLinear) and layer.near.bias is not None
+    assert layer.own is not None and layer.own.bias is not None
     near = graph.x @ layer.near.weight.t() + layer.near.bias
     own = graph.x @ layer.own.weight.t() + layer.own.bias
     if kind == "gcn":
