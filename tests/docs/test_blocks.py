@@ -38,6 +38,7 @@ NOT_RUN = {
         "python -m benchmarks.layers",
         "python -m benchmarks.members",
         "python -m benchmarks.interventions",
+        "python -m benchmarks.from_csv ",
         "python -m benchmarks.scale_run ",
         "python -m benchmarks.scale_accuracy ",
         "python -m benchmarks.scale_ranks ",
