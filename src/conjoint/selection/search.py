@@ -312,7 +312,8 @@ class Search:
 
     def give_up_if_late(self) -> None:
         """The limit of time was predicted to suffice, and did not; something was finished all the same."""
-        if self.deadline is not None and self.trials and time.monotonic() > self.deadline + self.overtime:
+        over = self.deadline is not None and time.monotonic() > self.deadline + self.overtime
+        if over and any(one.merits for one in self.judged.values()):
             raise Late("the time is up")
 
     def stop_if_asked(self, job: Job, epoch: int) -> None:
