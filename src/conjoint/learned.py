@@ -23,7 +23,8 @@ from .graph.folder import is_graph_folder, open_folder, write_folder
 from .graph.graph import Graph
 from .graph.splits import Split
 from .nn import zoo
-from .selection.learner import Trainings, graph_from, keep_training, split_options, train_graph
+from .selection.learner import graph_from, keep_training, split_options, train_graph
+from .selection.trained import Trainings
 from .text import shorten
 from .training import start_run
 from .training.loop import OnEpoch

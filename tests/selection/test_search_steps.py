@@ -14,11 +14,14 @@ import torch
 from conjoint.errors import Diverged, InputError, Interrupted
 from conjoint.graph.graph import as_graph
 from conjoint.graph.splits import Split, every_label
+from conjoint.selection import joining, member_training
 from conjoint.selection import search as module
 from conjoint.selection.folds import fold_splits
+from conjoint.selection.joining import Judged
+from conjoint.selection.member_training import Outcome, curve_of
 from conjoint.selection.members import MEMBERS, Budget, Facts, Member
 from conjoint.selection.portfolio import Trial
-from conjoint.selection.search import Outcome, Search, _curve, default_minutes, learn_ensemble
+from conjoint.selection.search import Search, default_minutes, learn_ensemble
 from conjoint.training import TrainConfig
 from conjoint.training.metrics import all_metrics, log_loss
 from small_training import small_data
@@ -112,7 +115,7 @@ def test_the_time_that_is_left_is_a_limit_but_for_the_first(monkeypatch: pytest.
     made.trials = [SimpleNamespace()]  # type: ignore[list-item]
     assert fits(3) and not fits(4) and fits(6, 2) and not fits(7, 2)
     slow = Member("slow", "logistic", {"hops": "0"})
-    made.judged["slow"] = module._Judged(slow)
+    made.judged["slow"] = Judged(slow)
     monkeypatch.setattr(made, "predicted", lambda member: 49.0)
     assert made.affordable(slow, 0)
     monkeypatch.setattr(made, "predicted", lambda member: 50.0)  # half of the time is for the other folds
@@ -146,10 +149,10 @@ def test_a_curve_is_thinned_out() -> None:
         {"epoch": k, "prediction_loss": k / 3, "val_loss": 2.0, "val_accuracy": 0.5, "seconds": 1.0}
         for k in range(1, 131)
     ]
-    assert len(_curve(rows[:60])) == 60 and len(_curve(rows[:61])) == 31
-    assert _curve(rows) == tuple((k, round(k / 3, 5), 2.0, 0.5) for k in range(1, 131, 3))
-    assert _curve(rows[:1]) == () == _curve([]) and len(_curve(rows[:2])) == 2
-    assert _curve([rows[0], {"epoch": 2, "prediction_loss": 1.0}, rows[2]]) == _curve([rows[0], rows[2]])
+    assert len(curve_of(rows[:60])) == 60 and len(curve_of(rows[:61])) == 31
+    assert curve_of(rows) == tuple((k, round(k / 3, 5), 2.0, 0.5) for k in range(1, 131, 3))
+    assert curve_of(rows[:1]) == () == curve_of([]) and len(curve_of(rows[:2])) == 2
+    assert curve_of([rows[0], {"epoch": 2, "prediction_loss": 1.0}, rows[2]]) == curve_of([rows[0], rows[2]])
 
 
 def test_later_folds_of_networks_take_the_epochs_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,8 +162,8 @@ def test_later_folds_of_networks_take_the_epochs_of_the_first(monkeypatch: pytes
         seen.append((spec, split, config, more))
         return SimpleNamespace(model=torch.nn.Linear(1, 1), config=config, history=[], best_epoch=1), {"a": 1}
 
-    monkeypatch.setattr(module, "train_model", train)
-    monkeypatch.setattr(module, "predict_proba", lambda *_: torch.zeros(60, 3))
+    monkeypatch.setattr(member_training, "train_model", train)
+    monkeypatch.setattr(member_training, "predict_proba", lambda *_: torch.zeros(60, 3))
     entered: list[Any] = []
 
     def watch(*told: Any) -> Any:
@@ -343,7 +346,7 @@ def test_labels_too_few_to_judge_by_use_the_sound_members_alike() -> None:
 def test_calibrated_shares_are_a_power_of_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {}
     for heat in (1.0, 2.0):
-        monkeypatch.setattr(module, "temperature", lambda *_, heat=heat: heat)
+        monkeypatch.setattr(joining, "temperature", lambda *_, heat=heat: heat)
         options: dict[str, Any] = {"members": CLOSED, "budget": Budget(trials=100)}
         _, spec, portfolio = learn_ensemble(GRAPH, ALL, 0, **options)
         assert portfolio.judged is not None and spec["temperature"] == heat

@@ -10,7 +10,7 @@ from ..evaluation.attention_plots import attention_histograms, learnt_mix
 from ..evaluation.explain import attention_of, has_attention
 from ..evaluation.metrics import confusion
 from ..evaluation.run_report import KINDS
-from ..selection.learner import Trained
+from ..selection.trained import Trained
 from ..storage import storage_errors
 from ..text import clean
 from ..training import Run, embed

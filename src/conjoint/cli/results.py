@@ -11,8 +11,8 @@ import numpy as np
 
 from ..graph.graph import Graph
 from ..selection.choose import Choice
-from ..selection.learner import Trained
 from ..selection.portfolio import Portfolio
+from ..selection.trained import Trained
 from ..text import clean, shorten
 from ..training import Run, summarise
 from ..training.metrics import METRICS

@@ -17,8 +17,9 @@ from ..data.read_table import read_table
 from ..errors import InputError
 from ..graph.graph import Graph
 from ..nn.model import NodeModel
-from ..selection.learner import PORTFOLIO, Trained, split_of
+from ..selection.learner import PORTFOLIO, split_of
 from ..selection.portfolio import JUDGED, read_judged, read_portfolio
+from ..selection.trained import Trained
 from ..text import count
 from ..training import Fitted, Run, load_run, resume_run
 from ..training.config import batch_config_from

@@ -16,8 +16,9 @@ from ..graph.graph import Graph
 from ..graph.splits import Split
 from ..selection.choose import Choice, Trial, Watch
 from ..selection.folds import judging_split
-from ..selection.learner import IN_BATCHES, Trained, decide, members_of, settle, spec_of, split_of, train_one
+from ..selection.learner import IN_BATCHES, decide, members_of, settle, spec_of, split_of, train_one
 from ..selection.setting import Setting
+from ..selection.trained import Trained
 from ..storage import read_text, storage_errors, write_atomically
 from ..text import clean, count, file_name
 from ..training import Ranks, Run, config_to, connected, resume_run, start_run

@@ -25,8 +25,9 @@ from ..nn.cat import CAT
 from ..nn.interventions import EmbeddingSimilarity, Intervention, LowRank, Several
 from ..nn.new_nodes import with_new_nodes
 from ..selection.all_labels import learn_from_all
-from ..selection.learner import Trained, Trainings, train_graph, watching
+from ..selection.learner import train_graph, watching
 from ..selection.setting import make_setting
+from ..selection.trained import Trained, Trainings
 from ..training import embed, fit, predict_proba
 from ..training.loop import OnEpoch
 from ..training.metrics import all_metrics

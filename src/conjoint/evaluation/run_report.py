@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from ..graph.graph import Graph
 from ..graph.proximity import matrix_of
 from ..nn.ensemble import Ensemble
-from ..selection.learner import Trained
+from ..selection.trained import Trained
 from ..text import shorten
 from ..training import Run, embed
 from ..training.metrics import BINS, METRICS

@@ -2,10 +2,11 @@
 
 from .choose import Choice, Trial, choose_intervention
 from .diagnosis import Diagnosis, diagnose
-from .learner import Trainings, train_graph
+from .learner import train_graph
 from .portfolio import Portfolio
 from .search import learn_ensemble
 from .setting import Setting, make_setting
+from .trained import Trainings
 
 __all__ = [
     "Choice",

@@ -16,39 +16,33 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from ..errors import ConjointError, Diverged, InputError, Interrupted
 from ..graph.graph import Graph
 from ..graph.splits import Split
-from ..nn import zoo
 from ..nn.ensemble import Ensemble
-from ..training import Fitted, ModelSpec, Run, TrainConfig, fit, load_run
-from ..training.closed_form import CLOSED_FORMS, as_they_are, fit_closed_form
+from ..training import TrainConfig
+from ..training.closed_form import as_they_are
 from ..training.config import config_from
-from ..training.metrics import all_metrics, check_metric, log_loss, merit
-from ..training.predictions import predict_proba
-from ..training.runs import take_up
+from ..training.metrics import check_metric, log_loss, merit
 from ..training.seeding import deferred_interrupt
-from ..training.stopping import snapshot
 from .folds import fold_splits
+from .joining import Judged, join
+from .member_training import OnEpoch, Outcome, curve_of, train_member
 from .members import MEMBERS, Budget, Facts, Member, facts_of
 from .portfolio import Portfolio, Trial
 from .side_by_side import Workers
-from .weighing import temperature, weigh
 
 Array = npt.NDArray[Any]
-OnEpoch = Callable[[dict[str, Any]], object]
 Watch = Callable[[str, int], AbstractContextManager[OnEpoch | None]]
 KEPT = 5  # networks that are trained more than once, at most
 RESERVE = 0.5  # of the time that is left: for the other folds
-CURVE = 60  # points of a learning curve
 HOPELESS = 3.0  # standard errors behind the best on the first fold
 OVERTIME = 0.2  # of the time: what goes on for longer than that beyond the limit is given up
 
@@ -63,30 +57,6 @@ class Job(NamedTuple):
     member: str
     fold: int
     epochs: int  # that the member's first training chose; 0: this is the first
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What came out of a training, in a form that can be sent from one process to another."""
-
-    state: dict[str, Array]  # the model's
-    settings: dict[str, Any]  # that build it
-    divides: bool  # whether it reads features whose rows were divided by their sums
-    shares: Array  # of every node: [nodes, classes]
-    history: list[dict[str, Any]]
-    best_epoch: int
-    seconds: float
-
-
-@dataclass(eq=False)
-class _Judged:
-    """A member's trainings so far."""
-
-    member: Member
-    fitted: dict[int, Outcome] = field(default_factory=dict)
-    merits: dict[int, float] = field(default_factory=dict)
-    epochs: int = 0  # that the first training chose
-    seconds: float = 0.0
 
 
 def default_minutes(facts: Facts) -> float:
@@ -151,7 +121,7 @@ class Search:
         self.facts = facts_of(graph, self.splits[0].train.numel())
         self.members = [member for member in members if member.suits(self.facts)]
         self.tell, self.watch = tell or (lambda line: None), watch
-        self.judged = {member.name: _Judged(member) for member in self.members}
+        self.judged = {member.name: Judged(member) for member in self.members}
         self.trials: list[Trial] = []
         self.left_out: list[str] = []
         self.interrupt: threading.Event | None = None
@@ -260,7 +230,7 @@ class Search:
         accuracy = float((shares.argmax(axis=1) == truth).mean())
         seconds, epochs = round(found.seconds, 3), len(found.history)
         row = (known.merits[fold], accuracy, log_loss(truth, shares), epochs, seconds)
-        self.trials.append(Trial(member.name, fold, *row, () if fold else _curve(found.history)))
+        self.trials.append(Trial(member.name, fold, *row, () if fold else curve_of(found.history)))
         self.stop_if_asked(job, epochs)
         self.tell(
             f"{member.name}, {split.name}: {self.metric} {abs(known.merits[fold]):.3f}, {found.seconds:.1f} s"
@@ -330,48 +300,31 @@ class Search:
         return config
 
     def work(self, job: Job, on_epoch: OnEpoch | None) -> Outcome:
-        """The training, or what an earlier one left in the folder."""
+        """A training, or what an earlier one left in the folder."""
 
         def told(row: dict[str, Any]) -> object:
             self.give_up_if_late()
             return None if on_epoch is None else on_epoch(row)
 
-        started, graph, split, config = time.monotonic(), self.graph, self.splits[job.fold], self.config(job)
-        member = self.judged[job.member].member
-        spec = ModelSpec(
-            member.model, graph.num_features, graph.num_classes, graph.num_nodes, dict(member.settings)
-        )
-        run = None
-        if self.folder is not None:
-            path = self.folder / f"{member.name.replace(', ', '-').replace(' ', '-')}-{job.fold}"
-            run = take_up(path, config, model=spec, data=graph, split=split)
-        if run is not None and run.sidecar.finished:
-            model, run = load_run(run.path)
-            result, settings = run.sidecar.result or {}, dict(run.sidecar.model.settings)
-            history = run.history(result["epochs"])
-            fitted = Fitted(model, config, history, result["best_epoch"], str(result.get("stopped")))
-        else:
-            fitted, settings = train_model(
-                spec, graph, split, config, run=run, progress=told, check=self.give_up_if_late
-            )
-        return Outcome(
-            {name: part.numpy() for name, part in fitted.model.state_dict().items()},
-            settings,
-            graph.normalises(fitted.config.row_normalise),
-            predict_proba(fitted.model, graph, fitted.config).numpy(),
-            fitted.history,
-            fitted.best_epoch,
-            time.monotonic() - started,
+        place = f"{job.member.replace(', ', '-').replace(' ', '-')}-{job.fold}"
+        return train_member(
+            self.judged[job.member].member,
+            self.graph,
+            self.splits[job.fold],
+            self.config(job),
+            folder=None if self.folder is None else self.folder / place,
+            progress=told,
+            check=self.give_up_if_late,
         )
 
-    def complete(self) -> list[_Judged]:
+    def complete(self) -> list[Judged]:
         """Members that were trained on every fold; all of the first fold where there is none."""
         tried = [one for one in self.judged.values() if one.merits]
         if not self.crossed:
             return tried
         return [one for one in tried if len(one.merits) == len(self.splits)] or tried
 
-    def unseen(self, chosen: list[_Judged]) -> tuple[Array, list[Array]]:
+    def unseen(self, chosen: list[Judged]) -> tuple[Array, list[Array]]:
         """Validation nodes, and what each member says of them where they did not choose its epochs."""
         whole = all(len(one.merits) == len(self.splits) for one in chosen)
         later = range(1, len(self.splits)) if self.crossed and whole else range(1)  # else: time was up
@@ -389,89 +342,17 @@ class Search:
         chosen = self.complete()
         if not chosen:
             raise InputError("no model was finished in time; give more --minutes or --trials")
-        nodes, judged = self.unseen(chosen)
-        truth = self.y[nodes]
-        own = [merit(self.metric, truth, shares) for shares in judged]
-        if self.unjudged:
-            weights = np.full(len(chosen), 1.0 / len(chosen))
-        elif single:
-            weights = np.eye(len(chosen))[int(np.argmax(own))]
-        else:
-            weights = weigh(judged, truth, self.metric, self.seed)
-        mean = np.tensordot(weights, np.stack(judged), axes=1)
-        heat = 1.0 if self.unjudged else temperature(mean, truth)
-        calibrated = np.maximum(mean, 1e-12) ** (1.0 / heat)
-        calibrated /= calibrated.sum(axis=1, keepdims=True)
-        settings, used = [], []
-        for one, weight in zip(chosen, weights, strict=True):
-            for found in one.fitted.values() if weight > 0 else ():
-                used.append(found)
-                settings.append(
-                    {
-                        "name": one.member.name,
-                        "model": one.member.model,
-                        "settings": found.settings,
-                        "weight": float(weight) / len(one.fitted),
-                        "divides_rows": found.divides,
-                    }
-                )
-        spec: dict[str, Any] = {"members": settings, "temperature": heat}
-        graph = self.graph
-        ensemble = zoo.build(
-            zoo.ENSEMBLE,
-            features=graph.num_features,
-            classes=graph.num_classes,
-            num_nodes=graph.num_nodes,
-            **spec,
+        return join(
+            self.graph,
+            chosen,
+            *self.unseen(chosen),
+            metric=self.metric,
+            seed=self.seed,
+            single=single,
+            judged=not self.unjudged,
+            trials=self.trials,
+            folds=len(self.splits) if self.crossed else 1,
+            labels=len({int(node) for split in self.splits for node in split.train}),
+            left_out=self.left_out,
+            interrupted=interrupted,
         )
-        assert isinstance(ensemble, Ensemble)
-        for place, found in zip(ensemble.members, used, strict=True):
-            place.load_state_dict({name: torch.from_numpy(part) for name, part in found.state.items()})
-        table: list[dict[str, Any]] = [
-            {"name": one.member.name, "weight": round(float(weight), 4), self.metric: round(abs(alone), 6)}
-            for one, weight, alone in zip(chosen, weights, own, strict=True)
-        ]
-        table.sort(key=lambda row: -row["weight"])
-        labels = len({int(node) for split in self.splits for node in split.train})
-        portfolio = Portfolio(
-            self.metric,
-            len(self.splits) if self.crossed else 1,
-            labels,
-            tuple(self.trials),
-            tuple(table),
-            all_metrics(truth, calibrated),
-            tuple(self.left_out),
-            interrupted,
-            None if self.unjudged else (nodes, calibrated),
-            ensemble.joined([torch.from_numpy(found.shares) for found in used]).softmax(dim=-1).numpy(),
-        )
-        return ensemble.eval(), spec, portfolio
-
-
-def _curve(history: Sequence[dict[str, Any]]) -> tuple[tuple[float, ...], ...]:
-    names = ("epoch", "prediction_loss", "val_loss", "val_accuracy")
-    rows = [tuple(round(float(row[name]), 5) for name in names) for row in history if set(names) <= set(row)]
-    return tuple(rows[:: -(-len(rows) // CURVE)]) if len(rows) > 1 else ()
-
-
-def train_model(
-    spec: ModelSpec,
-    graph: Graph,
-    split: Split,
-    config: TrainConfig,
-    *,
-    run: Run | None = None,
-    progress: OnEpoch | None = None,
-    check: Callable[[], None] | None = None,
-) -> tuple[Fitted, dict[str, Any]]:
-    """A trained model and the settings that build it again: by epochs, told to `progress`, or in closed form
-    where it has one, when `check` is called now and then. Either may end the training by an error."""
-    if spec.name not in CLOSED_FORMS:
-        model = spec.build(config.seed)
-        return fit(model, graph, split, config, progress=progress, run=run), dict(spec.settings)
-    settings = {**zoo.settings_of(spec.name), **spec.settings}
-    fitted, settings = fit_closed_form(spec.name, settings, graph, split, config, check=check)
-    if run is not None:
-        run.sidecar = replace(run.sidecar, model=replace(spec, settings=settings))
-        run.adopt(fitted.history, snapshot(fitted.model), fitted.result())
-    return fitted, settings
