@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent / "csrc"
@@ -67,9 +68,10 @@ def compile_library(target: Path, flags: Sequence[str]) -> str | None:
 
 
 def build(folder: Path) -> str | None:
-    """Build every variant into `folder`. Returns None, or why a variant could not be built."""
-    for variant, flags in variants().items():
-        problem = compile_library(library_path(folder, variant), flags)
-        if problem is not None:
-            return problem
-    return None
+    """Build every variant into `folder`, side by side. Returns None, or why one could not be built."""
+    with ThreadPoolExecutor() as pool:
+        made = [
+            pool.submit(compile_library, library_path(folder, name), flags)
+            for name, flags in variants().items()
+        ]
+    return next((one.result() for one in made if one.result() is not None), None)
