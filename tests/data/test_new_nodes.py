@@ -58,3 +58,16 @@ def test_a_graph_with_features_made_from_edges_cannot_grow(files: dict[str, Path
     before = read_graph(str(files["edges"]), str(files["nodes"]), features="degree:4", text=["motto"])
     with pytest.raises(InputError, match="train on the graph with them"):
         read_new_nodes(before, given, nodes=files["new_nodes"], edges=files["new_edges"])
+
+
+def test_tables_of_numbers_without_a_header_are_read_as_in_training(tmp_path: Path) -> None:
+    texts = {"nodes": "id,age,team\n1,20,x\n2,40,y\n3,60,x\n4,20,y\n", "edges": "1,2\n2,3\n3,4\n"}
+    texts |= {"new_nodes": "id,age,team\n5,30,\n", "new_edges": "5,1\n4,5\n"}
+    files = {name: tmp_path / f"{name}.csv" for name in texts}
+    for name, text in texts.items():
+        files[name].write_text(text)
+    given = {"edges": str(files["edges"]), "nodes": str(files["nodes"]), "label": "team"}
+    before = read_graph(**given)  # type: ignore[arg-type]
+    after = read_new_nodes(before, given, nodes=files["new_nodes"], edges=files["new_edges"])
+    pairs = {(i, j) for i, j in after.edge_index.t().tolist() if i < j}
+    assert pairs == {(0, 1), (1, 2), (2, 3), (0, 4), (3, 4)}

@@ -174,9 +174,12 @@ def read_new_nodes(
     known = {field.name for kind in (Columns, Reading) for field in fields(kind)}
     reading = Reading.of({name: value for name, value in given.items() if name in known})
     form, columns = reading.form | {"max_bytes": max_bytes}, reading.columns
-    header = {"header": given["header"]} if "header" in given else {}
-    known_edges, new_edges = (read_table(file, **form, **header) for file in (given["edges"], edges))
-    known_nodes, new_nodes = (read_table(file, **form) for file in (given["nodes"], nodes))
+    known_edges, new_edges = (
+        read_table(file, **form, header=reading.header) for file in (given["edges"], edges)
+    )
+    known_nodes, new_nodes = (
+        read_table(file, **form, header=reading.header_of_nodes) for file in (given["nodes"], nodes)
+    )
     label = columns.label or ("label" if "label" in known_nodes.columns else None)
     # The time and the part of a node served training; a new one has neither.
     served = [name for name in (columns.time, columns.split) if name is not None]
