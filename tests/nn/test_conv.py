@@ -368,3 +368,10 @@ def test_the_layer_without_pyg_is_the_same(width: int) -> None:
         torch.testing.assert_close(found, torchs(x, edges))
     plain.self_dropout = 0.5
     assert not torch.equal(plain.train()(x, edges), torchs(x, edges))
+
+
+@pytest.mark.parametrize("width", [5, 30])
+def test_a_self_term_that_is_not_dropped_has_the_same_bits_in_training(width: int) -> None:
+    edges, n = random_graph(25, 60)
+    conv, x = layer("implicit", n, width), random_features(n, width)
+    assert torch.equal(conv.train()(x, edges), conv.eval()(x, edges))

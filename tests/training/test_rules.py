@@ -522,6 +522,17 @@ def test_a_table_in_pieces_is_the_whole(ending: str, tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_pieces_of_a_table_stay_in_order_whatever_their_size(ending: str, tmp_path: Path) -> None:
+    path, sizes = tmp_path / f"out.{ending}", 3 * [300_000, *20 * [2]]  # more than is written at a time
+    with table_in_pieces(path) as append:
+        for start, size in zip(np.cumsum([0, *sizes]), sizes, strict=False):
+            nodes = np.arange(start, start + size)
+            append({"node": nodes, "id": nodes.astype(str)})
+    found = pl.read_csv(path) if ending == "csv" else pl.read_parquet(path)
+    assert np.array_equal(found["node"].to_numpy(), np.arange(sum(sizes)))
+
+
 def test_a_field_pays_if_it_saves_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of nodes that stand alone, so many have just that share of the work."""
     x, y = torch.ones(8, 2), torch.zeros(8, dtype=torch.long)
