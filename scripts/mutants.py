@@ -292,7 +292,8 @@ def try_mutants(sample: list[Mutant], seed: int, again: bool, path: Path = ROWS)
     done = {key: row for key, row in rows.items() if row["outcome"] != UNDECIDED}
     todo = [(mutant, seed) for mutant in sample if mutant.key not in done]
     if again:
-        left = {key: row for key, row in done.items() if alive(row) and key not in reasons}
+        known = reasons.keys() | {mutant.key for mutant, _ in todo}
+        left = {key: row for key, row in rows.items() if alive(row) and key not in known}
         todo += [(mutant, left[key]["seed"]) for key, mutant in all_mutants().items() if key in left]
     with tempfile.TemporaryDirectory() as folder:
         fresh = [one for one in todo if one[0].key not in rows or again]

@@ -82,3 +82,21 @@ def test_attention_in_place_of_an_ensemble_is_planned_for_the_split_that_was_giv
     assert setting.model == "cat-i-mf" and setting.train["field"] == "receptive"
     assert told is not None and told.startswith("training on the receptive field")
     assert seen == [(split.train.tolist(), split.val.tolist())]
+
+
+@pytest.mark.parametrize(
+    ("model", "verbose", "epochs"),
+    [("gcn", 0, []), ("gcn", 1, [10]), (None, 0, []), (None, 1, []), (None, 2, [9, 10])],
+)
+def test_lines_of_epochs_are_for_one_network_or_for_who_asks_for_more(
+    model: str | None, verbose: int, epochs: list[int], monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def train(*_: Any, progress: Any, tell: Any, **__: Any) -> None:
+        assert (tell is None) is (verbose == 0)
+        for epoch in (9, 10):
+            if progress is not None:
+                progress({"epoch": epoch})
+
+    monkeypatch.setattr(learner, "train_one", train)
+    learner.train_graph(as_graph(small_data()), split=small_split(), model=model, verbose=verbose)
+    assert capsys.readouterr().out == "".join(f"epoch {epoch}\n" for epoch in epochs)
