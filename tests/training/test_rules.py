@@ -38,7 +38,7 @@ from conjoint.training.loss import class_factors, disagreement, label_weights, m
 from conjoint.training.memory import Network, Sizes, batch_memory, choose_way, full_memory, training_memory
 from conjoint.training.metrics import METRICS, all_metrics, average_precision, majority_metrics, roc_auc
 from conjoint.training.penalty import PenaltySample, estimate
-from conjoint.training.predictions import table_in_pieces
+from conjoint.training.predictions import prediction_columns, table_in_pieces
 from conjoint.training.ranks import GradientSums, Ranks, averaged_statistics
 from conjoint.training.runs import Run, as_started, resume_run, start_run
 from conjoint.training.steps import Batch, part_of, whole_graph, with_unlabelled
@@ -520,6 +520,15 @@ def test_a_table_in_pieces_is_the_whole(ending: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(InputError, match="must end in"), table_in_pieces(tmp_path / "out.txt"):
         pass
+
+
+def test_probabilities_of_all_classes_are_in_the_table_only_if_asked_for() -> None:
+    nodes, shares = np.array([4, 7]), np.array([[0.2, 0.5, 0.3], [0.75, 0.25, 0.0]])
+    parts: Any = (nodes, shares, GRAPH, ["a", "b", "c"], SPLIT)
+    plain, every = prediction_columns(*parts), prediction_columns(*parts, with_probabilities=True)
+    assert list(plain) == ["id", "part", "label", "predicted", "probability"]
+    assert plain["predicted"].tolist() == ["b", "a"] and plain["probability"].tolist() == [0.5, 0.75]
+    assert list(every) == [*plain, "p(a)", "p(b)", "p(c)"] and every["p(c)"].tolist() == [0.3, 0.0]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
