@@ -524,8 +524,9 @@ def test_a_table_in_pieces_is_the_whole(ending: str, tmp_path: Path) -> None:
 
 def test_probabilities_of_all_classes_are_in_the_table_only_if_asked_for() -> None:
     nodes, shares = np.array([4, 7]), np.array([[0.2, 0.5, 0.3], [0.75, 0.25, 0.0]])
-    parts: Any = (nodes, shares, GRAPH, ["a", "b", "c"], SPLIT)
-    plain, every = prediction_columns(*parts), prediction_columns(*parts, with_probabilities=True)
+    names = ["a", "b", "c"]
+    plain = prediction_columns(nodes, shares, GRAPH, names, SPLIT)
+    every = prediction_columns(nodes, shares, GRAPH, names, SPLIT, with_probabilities=True)
     assert list(plain) == ["id", "part", "label", "predicted", "probability"]
     assert plain["predicted"].tolist() == ["b", "a"] and plain["probability"].tolist() == [0.5, 0.75]
     assert list(every) == [*plain, "p(a)", "p(b)", "p(c)"] and every["p(c)"].tolist() == [0.3, 0.0]
