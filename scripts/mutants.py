@@ -8,9 +8,11 @@
     python scripts/mutants.py --practise 0 --again    those of them that survived, after tests were added
     python scripts/mutants.py --summary               the score, into results/mutants/score.json; who survived
 
-The score that counts is that of the last sample when it was drawn (`percent_first` in score.json): tests are
-then written for its survivors, so that of later rows (`percent_now`) flatters. A sample is drawn among
-mutants that no sample had before and that were not looked at while tests were written (practised.txt).
+There are two scores. The last sample when it was drawn (`percent_first` in score.json) says what a mutant
+meets for which no test was written. Tests are then written for its survivors: all that were drawn, after that
+(`counts` and `percent_now`), are the usual mutation score, of which we want 95 %; it flatters.
+A sample is drawn among mutants that no sample had before and that were not looked at while tests were written
+(practised.txt).
 
 A mutant is a copy of the package in which one operator, constant, condition, argument order, return value or
 statement is another. Not drawn, but counted in score.json: numbers of a module's constants in capitals, which
@@ -292,7 +294,8 @@ def try_mutants(sample: list[Mutant], seed: int, again: bool, path: Path = ROWS)
     done = {key: row for key, row in rows.items() if row["outcome"] != UNDECIDED}
     todo = [(mutant, seed) for mutant in sample if mutant.key not in done]
     if again:
-        left = {key: row for key, row in done.items() if alive(row) and key not in reasons}
+        known = reasons.keys() | {mutant.key for mutant, _ in todo}
+        left = {key: row for key, row in rows.items() if alive(row) and key not in known}
         todo += [(mutant, left[key]["seed"]) for key, mutant in all_mutants().items() if key in left]
     with tempfile.TemporaryDirectory() as folder:
         fresh = [one for one in todo if one[0].key not in rows or again]
@@ -377,12 +380,20 @@ def told(row: dict[str, Any]) -> str:
 
 
 def read_rows(path: Path = ROWS, first: bool = False) -> list[dict[str, Any]]:
-    """The last row of every mutant, or its first, in the order in which they were first tried."""
-    rows: dict[str, dict[str, Any]] = {}
+    """The last row of every mutant, or its first, in the order in which they were first tried.
+
+    A first row that says undecided is followed by what the copy on the disk said (which names no test). If a
+    fork's row follows instead, the mutant was tried again, maybe with new tests: it survived at first.
+    """
+    rows, later = dict[str, dict[str, Any]](), set[str]()
     for line in path.read_text().splitlines() if path.exists() else ():
         row = json.loads(line)
-        before = rows.get(row["key"])
-        rows[row["key"]] = before if first and before and before["outcome"] != UNDECIDED else row
+        key, before = row["key"], rows.get(row["key"])
+        from_fork = row["outcome"] == UNDECIDED or bool(row.get("by"))
+        if first and before is not None and (before["outcome"] != UNDECIDED or from_fork or key in later):
+            later.add(key)
+            continue
+        rows[key] = row
     return list(rows.values())
 
 

@@ -1,5 +1,6 @@
 """What the pages of docs say about the package is complete."""
 
+import json
 import re
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -40,3 +41,17 @@ def test_every_page_can_be_found() -> None:
     assert pages <= set(listed) and pages - {"reference", "changelog", "contributing", "security"} <= set(
         linked
     )
+
+
+def test_the_score_of_mutants_is_the_one_that_is_kept() -> None:
+    page = (DOCS / "promises.md").read_text()
+    score = json.loads((DOCS.parent / "results" / "mutants" / "score.json").read_text())
+    seed, last = list(score["samples"].items())[-1]
+    assert (
+        f"{last['killed_first']} of {last['tried']} (seed {seed}), {last['percent_first_of_all']} %" in page
+    )
+    every = score["counts"]["all"]
+    judged = every["tried"] - every["equivalent"]
+    shares = [f"{100 * every['killed'] / count:.1f} %" for count in (every["tried"], judged)]
+    assert f"**{every['killed']} of {every['tried']}, {shares[0]}; {shares[1]} without" in page
+    assert f" {score['of']} mutants " in page and every["killed"] >= 0.95 * every["tried"]

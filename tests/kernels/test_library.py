@@ -189,3 +189,38 @@ def test_a_second_derivative_is_refused_of_one_gradient_too() -> None:
     torch.testing.assert_close(grad, 4.0 * v @ (v.t() @ v))
     with pytest.raises(RuntimeError, match="once_differentiable"):
         grad.sum().backward()
+
+
+def test_both_ways_to_a_function_of_c_are_the_same_and_the_eager_one_is_direct(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """torch's dispatcher, which a compiled graph goes through, takes longer than a small graph does."""
+    inputs = [numbers(50, 4, 8, seed=0), numbers(2, 4, 8, seed=1), numbers(4, 2, seed=2)]
+
+    def step(h: Tensor, att: Tensor, mix: Tensor) -> Tensor:  # of what is written on the way back, parts
+        structure = torch.zeros(ADJ.num_entries, dtype=torch.float64)  # are left out
+        return ops.attend(ADJ, h, att[0], att[1], None, structure, mix, None, 0.2)
+
+    found, called = [], []
+    for compiled in (False, True):
+        monkeypatch.setattr("conjoint.kernels.library.compiling", lambda compiled=compiled: compiled)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+            found.append(outcome(step, inputs, fast=True))
+        called.append(sum(event.key == "conjoint::run" for event in seen.key_averages()))
+    assert called == [0, 1]
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+def test_a_library_is_compiled_into_a_folder_that_is_made_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text(
+        f"#!{sys.executable}\nimport sys\nopen(sys.argv[sys.argv.index('-o') + 1], 'w').write('made')\n"
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    target = tmp_path / "a" / "b" / "kernels.so"
+    for _ in range(2):  # into a folder that is there, too
+        assert build.compile_library(target, ()) is None and target.read_text() == "made"
+    assert list(target.parent.iterdir()) == [target]

@@ -1,5 +1,6 @@
 """Which library is loaded, when it is used, and what is said of it."""
 
+import sys
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -105,3 +106,14 @@ def test_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
             pass
         assert not loading.active()
     assert loading.active()
+
+
+def test_threads_are_told_by_torchs_library_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    if not (Path(torch.__file__).parent / "lib" / "libtorch_cpu.so").exists():
+        pytest.skip("another build of torch, which has to be imported")
+    expected = torch.get_num_threads()
+    monkeypatch.delitem(sys.modules, "torch")
+    assert loading.threads() == expected
+    assert "torch" not in sys.modules

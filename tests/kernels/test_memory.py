@@ -176,3 +176,11 @@ def test_buffers_of_exactly_the_limit_are_kept(recycled: memory._Recycled) -> No
     assert recycled.total == 1000 and len(recycled.buffers) == 2 and len(kept) == 2
     memory.empty(LIKE, 1)
     assert recycled.total == 4 and list(recycled.buffers) == [4]
+
+
+def test_products_of_rows_are_in_memory_that_is_kept() -> None:
+    """Of a step's results they are among the largest."""
+    x = torch.ones(5, 3, requires_grad=True)
+    with kernels.kept_memory():
+        assert memory.pooled(ops.project(x, WEIGHT.t()))
+        assert not memory.pooled(x @ WEIGHT)

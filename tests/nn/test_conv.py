@@ -345,14 +345,15 @@ def test_messages_that_are_looked_at_are_dropped_as_others_are() -> None:
 
 
 @pytest.mark.parametrize("heads", [1, 2, 4])
+@pytest.mark.parametrize("channels", [1, OUT])
 @pytest.mark.parametrize("parts", [True, False])
-def test_so_many_averaged_heads_are_as_wide_as_one(heads: int, parts: bool) -> None:
+def test_so_many_averaged_heads_are_as_wide_as_one(heads: int, channels: int, parts: bool) -> None:
     edges, n = random_graph(20, 50)
     x = random_features(n, 30)
-    side, mean = (CATConv(30, OUT, heads, concat=concat, bias=False).double() for concat in (True, False))
+    side, mean = (CATConv(30, channels, heads, concat=way, bias=False).double() for way in (True, False))
     mean.load_state_dict(side.state_dict())
     found = mean(x, edges, return_attention_weights=True)[0] if parts else mean(x, edges)
-    torch.testing.assert_close(found, side(x, edges).view(n, heads, OUT).mean(1))
+    torch.testing.assert_close(found, side(x, edges).view(n, heads, channels).mean(1))
 
 
 @pytest.mark.parametrize("width", [3, 30])
@@ -368,3 +369,10 @@ def test_the_layer_without_pyg_is_the_same(width: int) -> None:
         torch.testing.assert_close(found, torchs(x, edges))
     plain.self_dropout = 0.5
     assert not torch.equal(plain.train()(x, edges), torchs(x, edges))
+
+
+@pytest.mark.parametrize("width", [5, 30])
+def test_a_self_term_that_is_not_dropped_has_the_same_bits_in_training(width: int) -> None:
+    edges, n = random_graph(25, 60)
+    conv, x = layer("implicit", n, width), random_features(n, width)
+    assert torch.equal(conv.train()(x, edges), conv.eval()(x, edges))

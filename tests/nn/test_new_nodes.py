@@ -193,3 +193,25 @@ def test_members_of_an_ensemble_are_extended_each_by_itself() -> None:
     assert made.probabilities(x, after).shape == (4, 2)
     alone = with_new_nodes(model.members[0], before, after)  # type: ignore[index,arg-type]
     torch.testing.assert_close(made.probabilities(x, after), alone.probabilities(x, after))
+
+
+def test_a_new_node_between_two_components_hears_each_by_its_own_length() -> None:
+    """An eigenvector has length 1 in the whole, so that its rows are smaller in a large component."""
+    rng, sizes = np.random.default_rng(0), (5, 20)
+    ends = [np.stack([rng.permutation(n), np.roll(np.arange(n), 1)]) for n in sizes for _ in range(2)]
+    edges = np.concatenate([ends[0], ends[1], ends[2] + 5, ends[3] + 5], axis=1)
+    edges = np.concatenate([edges, edges[::-1]], axis=1)
+    new = np.array([[25, 2, 25, 9, 25, 17], [2, 25, 9, 25, 17, 25]])
+    before = adjacency(torch.from_numpy(edges.copy()), 25)
+    after = adjacency(torch.from_numpy(np.concatenate([edges, new], axis=1)), 26)
+    old, larger = dense(before, True).numpy(), dense(after, True).numpy()
+    degree, part = (dense(before, False).sum(1) + 1).numpy(), np.arange(25) >= 5
+    ones = np.stack([np.sqrt(degree) * (part == k) for k in (False, True)])
+    ones /= np.linalg.norm(ones, axis=1, keepdims=True)  # the eigenvectors of 1, one per component
+    values, others = np.linalg.eigh(old - 2 * ones.T @ ones)
+    vectors = np.concatenate([ones.sum(axis=0)[:, None], others[:, ::-1][:, :3]], axis=1)
+    row = larger[25, :25] @ vectors / np.maximum(np.array([1.0, *values[::-1][:3]]) - larger[25, 25], 0.1)
+    known = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    made = extended_spectrum(before, after, 4).double().numpy()
+    cosines = known @ row / np.linalg.norm(row)  # of signs that the eigenvectors have by chance, none is left
+    assert np.allclose(made[:25] @ made[25], cosines, atol=1e-4)

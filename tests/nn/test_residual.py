@@ -207,3 +207,13 @@ def test_a_block_has_the_parts_that_its_options_name() -> None:
         if "roles" in options:
             size += 2 * 2 + 2  # g_f and g_s, and the factor of each head
         assert [sum(p.numel() for p in block.parameters()) for block in model.blocks] == [size, size]
+
+
+def test_units_are_dropped_before_the_output_in_training_alone() -> None:
+    model, read = make(dropout=0.5), list[torch.Tensor]()
+    model.last.register_forward_pre_hook(lambda _, given: read.append(given[0].detach()))
+    for training in (True, False):
+        torch.manual_seed(3)
+        model.train(training)(X, GRAPH)
+    shares = [float((units == 0).float().mean()) for units in read]
+    assert 0.35 < shares[0] < 0.65 and shares[1] == 0.0

@@ -1,6 +1,7 @@
 """The changes that `scripts/mutants.py` makes, and that tests notice them."""
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -114,6 +115,24 @@ def test_a_function_is_changed_in_forks_and_the_test_that_notices_is_named() -> 
     first, second = (line.split()[1:] for line in done.stdout.splitlines() if line.startswith("ended"))
     assert (first[0], first[2], second) == ("killed", "outside", ["survived"]), done.stderr
     assert first[1].startswith("tests/training/test_stopping.py::test_")
+
+
+def test_a_first_row_that_is_undecided_is_decided_by_the_copy_on_the_disk_alone(tmp_path: Path) -> None:
+    """Not by a later try, which may have had tests that were written since."""
+    path, undecided = tmp_path / "rows.jsonl", mutants.UNDECIDED
+    found = {
+        "killed": [("killed", "a test"), ("survived", "")],
+        "survived": [("survived", ""), (undecided, ""), ("killed", "")],
+        "decided": [(undecided, ""), ("killed", ""), ("survived", "")],
+        "stopped": [(undecided, ""), ("killed", "a new test")],
+        "stopped twice": [(undecided, ""), (undecided, ""), ("killed", "")],
+    }
+    rows = [{"key": key, "outcome": one, "by": by} for key, tries in found.items() for one, by in tries]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    first = {row["key"]: row["outcome"] for row in mutants.read_rows(path, first=True)}
+    assert list(first.values()) == ["killed", "survived", "killed", undecided, undecided]
+    last = {row["key"]: row["outcome"] for row in mutants.read_rows(path)}
+    assert list(last.values()) == ["survived", "killed", "survived", "killed", "killed"]
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:

@@ -603,3 +603,12 @@ def test_epochs_are_printed_of_a_network_and_of_members_only_if_asked_for(
             learner.train_graph(GRAPH, split=SPLIT, **options)
         told = capsys.readouterr().out
         assert "residual attention, " in told and ("epoch 1" in told) is (verbose == 2)
+
+
+def test_a_search_that_was_kept_without_saying_so_was_not_interrupted(tmp_path: Path) -> None:
+    kept = {"metric": "accuracy", "folds": 3, "labels": 12, "trials": [], "members": [], "estimate": {}}
+    path = tmp_path / "portfolio.json"
+    for more, interrupted in (({}, False), ({"interrupted": True}, True)):
+        path.write_text(json.dumps({**kept, "left_out": [], **more}))
+        found = portfolio.read_portfolio(path)
+        assert found.interrupted is interrupted and found.judged is None

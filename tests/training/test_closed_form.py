@@ -282,3 +282,27 @@ def test_validation_nodes_without_weight_count_alike() -> None:
     weight[SPLIT.val[0]] = 0.5
     train, val = closed_form._weights(GRAPH.changed(label_weight=weight), SPLIT, config)
     assert val is not None and val.tolist() == [0.5] + [0.0] * (len(VAL) - 1)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_one_training_node_is_enough_for_trees(classes: int) -> None:
+    graph = TOPICS.changed(y=TOPICS.y.clamp(max=classes - 1), class_names=list("abc")[:classes])
+    split = many_labels(graph)
+    ours = probabilities(fit_boosting(graph, replace(split, train=split.train[:1]), 0), graph)
+    assert (ours[:, int(graph.y[split.train[0]])] > 0.99).all()
+
+
+def test_no_more_places_in_trees_are_held_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many nodes that go down the trees, however few columns they have."""
+    model, held = fit_boosting(TOPICS, many_labels(TOPICS), 0), list[int]()
+    walks, most = model._walks, 20 * model.root.numel()
+
+    def watched(table: torch.Tensor) -> torch.Tensor:
+        held.append(len(table) * model.root.numel())
+        return walks(table)
+
+    monkeypatch.setattr("conjoint.nn.simple.AT_ONCE", most)
+    monkeypatch.setattr(model, "_walks", watched)
+    for count in (19, 20, 240):
+        model.probabilities(TOPICS.x, TOPICS.adjacency, slice(count))
+    assert held == [19 * model.root.numel()]

@@ -1,5 +1,6 @@
 """Inference in pieces gives the numbers of the whole graph in memory, in bounded memory."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -64,3 +65,14 @@ def test_networks_that_go_on_along_the_edges_are_not_cut() -> None:
     for model in (build("gat", **SIZES, propagate=2), build("gcn", **SIZES)):
         with pytest.raises(InputError, match="needs the whole graph; use --batch full"):
             inference.attention_network(model)
+
+
+@pytest.mark.parametrize("entries", [1, 7, 60, 1 << 20])
+def test_pieces_are_as_many_nodes_as_fit_and_never_none(entries: int) -> None:
+    graph = as_graph(graph_and_split()[0])
+    for nodes in (None, np.arange(0, NODES, 3)):
+        pieces, size = list(_pieces(graph, nodes, entries)), graph.degree + 1
+        assert np.array_equal(np.concatenate(pieces), np.arange(NODES) if nodes is None else nodes)
+        assert all(len(ids) == 1 or (len(ids) and size[ids].sum() <= entries) for ids in pieces)
+        for ids, following in pairwise(pieces):  # the next one did not fit
+            assert size[ids].sum() + size[following[0]] > entries

@@ -6,7 +6,7 @@ import pytest
 
 from conjoint.cli import main
 from conjoint.errors import InputError
-from conjoint.training.loggers import logger
+from conjoint.training.loggers import check_log, logger
 
 ROWS = [{"epoch": k, "lr": 0.1, "val_loss": 1.0 / k, "rule": "gat", "saw_test": True} for k in (1, 2)]
 
@@ -60,3 +60,9 @@ def test_the_command_logs_every_epoch(tmp_path: Path) -> None:
     assert main(["train", *options, "--log", f"tensorboard:{logs}", "--out", str(tmp_path / "run")]) == 0
     (folder,) = logs.iterdir()
     assert [one.step for one in EventAccumulator(str(folder)).Reload().Scalars("loss")] == [1, 2, 3]
+
+
+def test_a_tool_that_is_not_there_is_told_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conjoint.training.loggers.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"mlflow is not installed; pip install conjoint\[mlflow\]"):
+        check_log("mlflow:logs")

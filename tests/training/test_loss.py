@@ -11,7 +11,7 @@ from conjoint.graph.field import receptive_field
 from conjoint.graph.sparse import to_csr
 from conjoint.training import TrainConfig, config_from, config_to, fit
 from conjoint.training.config import Consistency, read_toml, write_toml
-from conjoint.training.loss import disagreement, drop_edges, drop_nodes, perturbation, sharpen
+from conjoint.training.loss import disagreement, drop_edges, drop_nodes, objective, perturbation, sharpen
 from conjoint.training.steps import whole_graph, with_unlabelled
 from graphs import random_features, random_graph
 from small_training import same_weights, small_data, small_split
@@ -200,3 +200,15 @@ def test_without_anything_to_drop_nothing_is_perturbed() -> None:
     assert perturbation(None) is None and perturbation(Consistency()) is None
     for settings in (Consistency(drop_node=0.5), Consistency(drop_edge=0.5)):
         assert perturbation(settings) is not None
+
+
+def test_the_loss_is_the_sum_of_its_terms_by_their_weights() -> None:
+    config = TrainConfig(penalty_weight=3.0, consistency=Consistency(weight=4.0, ramp=10))
+    labels, penalty = torch.tensor([0, 1, 2, 3, 0]), torch.tensor(0.5, dtype=torch.double)
+    found = objective(LOGITS, labels, None, penalty, config, epoch=5)
+    expected = np.mean([-np.log(softmax(one)[np.arange(5), labels]) for one in LOGITS.numpy()])
+    apart = dense(LOGITS.numpy(), Consistency())
+    assert float(found.prediction) == pytest.approx(expected) and float(found.disagreement) == pytest.approx(
+        apart
+    )
+    assert float(found.total) == pytest.approx(expected + 3.0 * 0.5 + 2.0 * apart)

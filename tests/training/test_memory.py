@@ -371,3 +371,13 @@ def test_a_description_counts_both_directions_and_loops() -> None:
     sparse = describe("gat", nodes=100, features=5, classes=7, edges=0, nonzeros=40)["memory"]
     assert sparse["training_bytes"] == training_memory(Sizes(100, 100, 80), net)["training_bytes"]
     assert describe("gcn", nodes=100, features=5, classes=7, edges=3)["memory"]["batches"] == {}
+
+
+@pytest.mark.parametrize("model", ["gat", "cat-i-mf"])
+def test_the_full_graph_is_counted_with_a_loop_at_every_node(model: str) -> None:
+    graph = as_graph(graph_and_split()[0])
+    made = build(model, features=graph.num_features, classes=graph.num_classes, num_nodes=graph.num_nodes)
+    net = Network.of(made, settings_of(model), graph.num_classes)
+    entries = adjacency(graph.edge_index, graph.num_nodes).num_entries
+    sizes = Sizes(graph.num_nodes, entries, graph.num_nodes * graph.num_features)
+    assert full_memory(model, {}, graph) == training_memory(sizes, net)["training_bytes"]

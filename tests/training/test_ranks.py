@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import conjoint
+from conjoint.errors import InputError
+from conjoint.training import ranks
 
 HERE = Path(__file__).parent
 
@@ -71,3 +74,38 @@ def test_a_rank_that_is_silent_ends_the_others(outcomes: dict[str, Any]) -> None
     first, second = outcomes["silent"]
     assert first.startswith("PeerLost: rank 0 of 2: another rank has gone or is late")
     assert second.startswith("PeerLost: rank 1 of 2")
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_launched"),
+    [("", False), ("RANK", False), ("WORLD_SIZE", False), ("RANK WORLD_SIZE", True)],
+)
+def test_a_launcher_is_known_by_both_of_its_variables(
+    variables: str, is_launched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in variables.split():
+        monkeypatch.setenv(name, "1")
+    assert ranks.launched() is is_launched
+
+
+def test_a_process_that_is_alone_exchanges_nothing() -> None:
+    values = torch.tensor([1.0, 2.0])
+    ranks.alone.broadcast_tensors(values)
+    ranks.alone.gather_rows(values)
+    assert ranks.alone.mean(values) is values and values.tolist() == [1.0, 2.0]
+
+
+def test_why_ranks_do_not_find_each_other_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("the address is taken\n  at TCPStore.cpp:120\n  at main")
+
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr("torch.distributed.rendezvous", refuse)
+    with (
+        pytest.raises(InputError, match=r"do not find each other \(the address is taken\); check"),
+        ranks.connected(),
+    ):
+        pass

@@ -38,7 +38,7 @@ from conjoint.training.loss import class_factors, disagreement, label_weights, m
 from conjoint.training.memory import Network, Sizes, batch_memory, choose_way, full_memory, training_memory
 from conjoint.training.metrics import METRICS, all_metrics, average_precision, majority_metrics, roc_auc
 from conjoint.training.penalty import PenaltySample, estimate
-from conjoint.training.predictions import table_in_pieces
+from conjoint.training.predictions import prediction_columns, table_in_pieces
 from conjoint.training.ranks import GradientSums, Ranks, averaged_statistics
 from conjoint.training.runs import Run, as_started, resume_run, start_run
 from conjoint.training.steps import Batch, part_of, whole_graph, with_unlabelled
@@ -520,6 +520,27 @@ def test_a_table_in_pieces_is_the_whole(ending: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(InputError, match="must end in"), table_in_pieces(tmp_path / "out.txt"):
         pass
+
+
+def test_probabilities_of_all_classes_are_in_the_table_only_if_asked_for() -> None:
+    nodes, shares = np.array([4, 7]), np.array([[0.2, 0.5, 0.3], [0.75, 0.25, 0.0]])
+    names = ["a", "b", "c"]
+    plain = prediction_columns(nodes, shares, GRAPH, names, SPLIT)
+    every = prediction_columns(nodes, shares, GRAPH, names, SPLIT, with_probabilities=True)
+    assert list(plain) == ["id", "part", "label", "predicted", "probability"]
+    assert plain["predicted"].tolist() == ["b", "a"] and plain["probability"].tolist() == [0.5, 0.75]
+    assert list(every) == [*plain, "p(a)", "p(b)", "p(c)"] and every["p(c)"].tolist() == [0.3, 0.0]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_pieces_of_a_table_stay_in_order_whatever_their_size(ending: str, tmp_path: Path) -> None:
+    path, sizes = tmp_path / f"out.{ending}", 3 * [300_000, *20 * [2]]  # more than is written at a time
+    with table_in_pieces(path) as append:
+        for start, size in zip(np.cumsum([0, *sizes]), sizes, strict=False):
+            nodes = np.arange(start, start + size)
+            append({"node": nodes, "id": nodes.astype(str)})
+    found = pl.read_csv(path) if ending == "csv" else pl.read_parquet(path)
+    assert np.array_equal(found["node"].to_numpy(), np.arange(sum(sizes)))
 
 
 def test_a_field_pays_if_it_saves_enough(monkeypatch: pytest.MonkeyPatch) -> None:

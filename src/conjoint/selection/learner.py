@@ -162,7 +162,7 @@ def settle(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str |
     if kind in IN_BATCHES:
         return setting, None
     if setting.is_ensemble:
-        return _fitting(setting, graph)
+        return _fitting(setting, graph, split)
     if kind != "auto":
         field = {"full": "whole", "field": "receptive"}[kind]
         return replace(setting, train={**setting.train, "field": field}, batch={}), None
@@ -177,11 +177,11 @@ def settle(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str |
     return replace(setting, train=train, batch=batch), str(made)
 
 
-def _fitting(setting: Setting, graph: Graph) -> tuple[Setting, str | None]:
+def _fitting(setting: Setting, graph: Graph, split: Split) -> tuple[Setting, str | None]:
     """An ensemble if one of its conjoint networks fits into memory, else attention in batches."""
     members = with_settings(MEMBERS, setting.settings, {})
     if not any(member.conjoint for member in members if fits(member, graph)):
-        return settle(setting.attention_instead(), graph, split_of(graph, {}, 0))
+        return settle(setting.attention_instead(), graph, split)
     return replace(setting, batch={}), None
 
 
