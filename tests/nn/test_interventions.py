@@ -81,7 +81,8 @@ def test_a_layer_that_reads_factors_alone_gives_the_bits_of_scores_from_outside(
     x = torch.randn(300, 12, requires_grad=True)
     found = []
     for score in (None, scores.structure(adj)):
-        layer.zero_grad(), layer(x, adj, score=score).square().sum().backward()
+        layer.zero_grad()
+        layer(x, adj, score=score).square().sum().backward()
         found.append([x.grad, *(one.grad for one in layer.parameters())])
         x.grad = None
     assert [one is None for one in found[0]] == [one is None for one in found[1]]
