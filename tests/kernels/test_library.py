@@ -173,7 +173,7 @@ def test_the_operation_is_registered_with_torch() -> None:
     v, out = numbers(50, 4, seed=0), numbers(ADJ.num_entries, seed=1)
     check, f64 = torch.library.opcheck, torch.float64
     run = torch.ops.conjoint.run.default
-    check(run, ("edge_dot", f64, 0, "ttiittw", [ADJ.rowptr, ADJ.col, v, v], [50, 4], [], [out]))
+    check(run, ("edge_dot", f64, 0, "ttiiittw", [ADJ.rowptr, ADJ.col, v, v], [50, 50, 4], [], [out]))
     alpha, x, out = numbers(ADJ.num_entries, 2, seed=1), numbers(50, 2, 3, seed=2), numbers(50, 2, 3, seed=3)
     tensors, sizes = [ADJ.rowptr, ADJ.col, alpha, x, SEED], [50, 50, 2, 2, 3, 0, 2**31]
     check(run, ("aggregate", f64, 17, "ttnnniiiiiittntifw", tensors, sizes, [2.0], [out]))

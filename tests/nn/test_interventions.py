@@ -9,6 +9,7 @@ from torch import Tensor
 
 import oracle
 from conjoint import (
+    CATConv,
     Constant,
     EdgeScores,
     FeatureSimilarity,
@@ -70,6 +71,22 @@ def test_a_part_of_the_graph_reads_its_own_rows(kind: str) -> None:
     c = (intervention.factors @ intervention.factors.t()).detach()
     expected = c[field.n_id[part.row], field.n_id[part.col]]
     torch.testing.assert_close(intervention(part, None, field.n_id).detach(), expected)
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_a_layer_that_reads_factors_alone_gives_the_bits_of_scores_from_outside(learns: bool) -> None:
+    adj = adjacency(*random_graph(300, 900, 0))
+    scores = MatrixFactorization(300, 7).requires_grad_(learns)
+    layer = CATConv(12, 8, 4, intervention=scores)
+    x = torch.randn(300, 12, requires_grad=True)
+    found = []
+    for score in (None, scores.structure(adj)):
+        layer.zero_grad()
+        layer(x, adj, score=score).square().sum().backward()
+        found.append([x.grad, *(one.grad for one in layer.parameters())])
+        x.grad = None
+    assert [one is None for one in found[0]] == [one is None for one in found[1]]
+    assert all(a is None or torch.equal(a, b) for a, b in zip(*found, strict=True))
 
 
 @pytest.mark.parametrize("sparse", [False, True])

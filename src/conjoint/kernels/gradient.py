@@ -21,9 +21,11 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(backward)
     def wrapper(ctx: Any, *grads: Any) -> Any:
+        if not torch.is_grad_enabled():  # nearly always
+            return backward(ctx, *grads)
         with torch.no_grad():
             found = backward(ctx, *grads)
-        if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        if torch.compiler.is_compiling():
             return found
         each = found if isinstance(found, tuple) else (found,)
         links = [one for one in (*grads, *ctx.saved_tensors) if one is not None and one.requires_grad]

@@ -38,6 +38,25 @@ class Structure:
         return Structure(adj, self.score[: adj.num_entries], self.attention[: adj.num_entries])
 
 
+class FactorStructure(Structure):
+    """Scores <V_i, V_j>, made when somebody reads them; a layer that alone does makes them by itself."""
+
+    def __init__(self, adj: Adjacency, factors: Tensor) -> None:
+        self.adj, self.factors = adj, factors  # [num_src, rank]
+
+    @derived
+    def both(self) -> tuple[Tensor, Tensor]:
+        return ops.factor_attention(self.adj, self.factors)
+
+    @derived
+    def score(self) -> Tensor:
+        return self.both[0]
+
+    @derived
+    def attention(self) -> Tensor:
+        return self.both[1]
+
+
 class ScaledStructure(Structure):
     """Scores that every head multiplies by a factor of its own, [heads]."""
 

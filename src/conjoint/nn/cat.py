@@ -172,8 +172,9 @@ class CAT(ScoredModel):
             penalty = self.penalty(graph, None if structure is None else structure.score)
         if perturb is None:  # the passes propagate side by side
             layers = self._layers(x, graph)
-            each = torch.stack([self._logits(x, layers, structure) for _ in range(passes)])
-            return self._propagated(each, layers[-1], structure), penalty
+            each = [self._logits(x, layers, structure) for _ in range(passes)]
+            joined = each[0].unsqueeze(0) if passes == 1 else torch.stack(each)
+            return self._propagated(joined, layers[-1], structure), penalty
         logits = []
         for _ in range(passes):
             x_now, graph_now = perturb(x, graph)

@@ -14,7 +14,15 @@ from ..graph.adjacency import Adjacency, Unsorted, adjacency
 from ..graph.sparse import is_sparse
 from ..recording import readable
 from . import checks, ops
-from .attention import ConjointAttention, Logits, Structure, ViewWeights, Weights, conjoint_weights
+from .attention import (
+    ConjointAttention,
+    FactorStructure,
+    Logits,
+    Structure,
+    ViewWeights,
+    Weights,
+    conjoint_weights,
+)
 from .interventions import Intervention, align_scores
 from .interventions.catalogue import as_intervention
 from .layers import Linear, draw_dropout, glorot
@@ -236,7 +244,7 @@ class ConjointLayer(nn.Module):
             fits = one_kind and adj.log_weight is None and self.strategy != "structural"
             if plain and fits and not with_parts:  # 3b. all in one operation
                 within, bias = (bias, None) if self.res is None else (None, bias)
-                out = self._attend(adj, x_src, x_dropout, structure, edge_logit, within)
+                out = self._attend(adj, x_src, x_dropout, structure, edge_logit, within, score is None)
             else:  # 3c. step by step
                 h_src, h_dst = self._projected(x_src, x_dst, x_dropout)  # W x: [..., heads, out]
                 logits = self._logits(adj, h_src, h_dst, edge_logit)
@@ -353,6 +361,7 @@ class ConjointLayer(nn.Module):
         structure: Structure | None,
         edge_logit: Tensor | None,
         bias: Tensor | None,
+        alone: bool,  # nobody else reads the structure
     ) -> Tensor:
         """-> [targets, heads, out]; [targets, 1, out], averaged, where no head is wanted by itself"""
         assert self.att_src is not None and self.att_dst is not None and self.lin is not None
@@ -362,12 +371,15 @@ class ConjointLayer(nn.Module):
         else:  # sparse features are multiplied by themselves
             h, weight = self._project(self.lin, x, x_dropout).view(-1, self.heads, self.out_channels), None
         mix_logit = None if structure is None else self.mix_logit
-        score = None if structure is None else structure.score if mix_logit is None else structure.attention
-        score = None if score is None else score.to(h.dtype)
+        score, factors = None, None
+        if alone and isinstance(structure, FactorStructure) and mix_logit is not None:
+            factors = structure.factors.to(h.dtype)
+        elif structure is not None:
+            score = (structure.score if mix_logit is None else structure.attention).to(h.dtype)
         att = (self.att_src.squeeze(0), self.att_dst.squeeze(0))
         merge = not self.concat and self.residual != "per-head"  # else each head is still wanted
         parts = (*att, edge_logit, score, mix_logit, self.eps_logit, self.negative_slope)
-        return ops.attend(adj, h, *parts, *draw_dropout(self, self.dropout, h), merge, bias, weight)
+        return ops.attend(adj, h, *parts, *draw_dropout(self, self.dropout, h), merge, bias, weight, factors)
 
     def _logits(
         self, adj: Adjacency, h_src: Tensor, h_dst: Tensor | None, edge_logit: Tensor | None

@@ -108,6 +108,19 @@ class Layer:
         return ops.attend(self.adj, *inputs, 0.2, self.dropout, SEED, self.merge)
 
 
+@pytest.mark.parametrize("rank", [1, 2, 5, 7, 8, 11])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_a_layer_makes_the_structure_of_factors_itself(graph: str, rank: int) -> None:
+    adj = GRAPHS[graph]()
+
+    def layer(h: Tensor, att_src: Tensor, att_dst: Tensor, mix: Tensor, factors: Tensor) -> Tensor:
+        parts = (None, None, mix, None, 0.2, 0.5, SEED)
+        return ops.attend(adj, h, att_src, att_dst, *parts, factors=factors)
+
+    h, att_src, att_dst = numbers(adj.num_src, 2, 8, seed=1), numbers(2, 8, seed=2), numbers(2, 8, seed=3)
+    check(layer, h, att_src, att_dst, numbers(2, 2, seed=6), 0.3 * numbers(adj.num_src, rank, seed=4))
+
+
 @pytest.mark.parametrize("heads", [1, 3, 8])
 @pytest.mark.parametrize(
     "strategy", ["feature", "implicit", "implicit by head", "explicit", "explicit by head"]

@@ -34,6 +34,28 @@ ALWAYS_INLINE void row_inverse(const real *weight, ix count, ix heads, double *r
 #define RAISE_PEAK(logit) \
     EACH_HEAD peak[h] = (logit)[h] > peak[h] ? (logit)[h] : peak[h]
 
+/* One head, and as many rows from i on as have up to eight entries: each is a vector, so that no processor has to guess
+ * where a short loop ends. The row after them. */
+ALWAYS_INLINE ix softmax_of_vectors(const ix *rowptr, ix i, ix end, real *out) {
+    ix start = rowptr[i], first = i, stop, most = rowptr[end];
+    real weight[WEIGHTS + LANES];
+    const lanes none = (lanes){0} - INFINITY;
+    for (ix count; i < end && (count = rowptr[i + 1] - rowptr[i]) <= LANES && rowptr[i + 1] - start <= WEIGHTS; i++) {
+        lanes row = chosen(first_places(count), load_part(out + rowptr[i], count, most - rowptr[i]), none);
+        *(lanes *)(weight + rowptr[i] - start) = row - largest_lane(row);
+    }
+    stop = rowptr[i];
+    exp_all(weight, stop - start);
+    for (; first < i; first++) {
+        ix e = rowptr[first], count = rowptr[first + 1] - e;
+        lanes row = (lanes)((lane_bits)*lanes_at(weight + e - start) & first_places(count));
+        double total = 0;
+        for (ix k = 0; k < LANES; k++) total += (double)row[k];
+        store_part(out + e, row * (real)(1 / total), stop - e >= LANES ? LANES : count);
+    }
+    return i;
+}
+
 /* Rows begin .. end, taken together, of logits that become their softmax. */
 ALWAYS_INLINE void softmax_in_place(const ix *rowptr, ix begin, ix end, ix heads, real *restrict out) {
     real peak[heads];
@@ -51,13 +73,18 @@ ALWAYS_INLINE void softmax_in_place(const ix *rowptr, ix begin, ix end, ix heads
     }
 }
 
-ALWAYS_INLINE void softmax_rows(const ix *rowptr, ix begin, ix end, ix heads, const real *logit, real *restrict out) {
+ALWAYS_INLINE void softmax_of_rows(const ix *rowptr, ix begin, ix end, ix heads, real *out) {
     for (ix i = begin, after; i < end; i = after) {
-        after = rows_together(rowptr, i, end, SHORT_ROW);
-        ix first = rowptr[i] * heads;
-        memcpy(out + first, logit + first, (size_t)((rowptr[after] - rowptr[i]) * heads) * sizeof(real));
+        if (heads == 1 && (after = softmax_of_vectors(rowptr, i, end, out)) > i) continue;
+        after = heads == 1 ? i + 1 : rows_together(rowptr, i, end, SHORT_ROW);
         softmax_in_place(rowptr, i, after, heads, out);
     }
+}
+
+ALWAYS_INLINE void softmax_rows(const ix *rowptr, ix begin, ix end, ix heads, const real *logit, real *restrict out) {
+    ix first = rowptr[begin] * heads;
+    memcpy(out + first, logit + first, (size_t)(rowptr[end] * heads - first) * sizeof(real));
+    softmax_of_rows(rowptr, begin, end, heads, out);
 }
 
 EXPORT void NAME(softmax)(const ix *rowptr, ix rows, ix heads, const real *logit, real *out, int threads) {
@@ -69,15 +96,24 @@ EXPORT void NAME(softmax)(const ix *rowptr, ix rows, ix heads, const real *logit
     }
 }
 
-/* d logit = weight * (d weight - <weight, d weight> over the row). */
+/* d logit = weight * (d weight - <weight, d weight> over the row). In single precision one head's row of up to eight
+ * entries is a vector, of which the rest is written again with the next row; in double the products are not rounded. */
 ALWAYS_INLINE void softmax_rows_backward(const ix *rowptr, ix begin, ix end, ix heads, const real *weight,
-                                         const real *grad, real *out) {
+                                         const real *grad, real *restrict out) {
     double total[heads];
     for (ix i = begin; i < end; i++) {
+        ix first = rowptr[i], last = rowptr[i + 1], count = last - first;
         EACH_HEAD total[h] = 0;
-        for (ix e = rowptr[i]; e < rowptr[i + 1]; e++)
+        if (heads == 1 && sizeof(real) < sizeof(double) && count <= LANES && first + LANES <= rowptr[end]) {
+            lane_bits own = first_places(count);
+            lanes w = (lanes)((lane_bits)*lanes_at(weight + first) & own), g = (lanes)((lane_bits)*lanes_at(grad + first) & own);
+            for (ix k = 0; k < LANES; k++) total[0] += (double)(w[k] * g[k]);
+            *(lanes *)(out + first) = w * (g - (real)total[0]);
+            continue;
+        }
+        for (ix e = first; e < last; e++)
             EACH_HEAD total[h] += (double)(weight[e * heads + h] * grad[e * heads + h]);
-        for (ix e = rowptr[i]; e < rowptr[i + 1]; e++)
+        for (ix e = first; e < last; e++)
             EACH_HEAD
                 out[e * heads + h] = weight[e * heads + h] * (grad[e * heads + h] - (real)total[h]);
     }
@@ -144,7 +180,13 @@ ALWAYS_INLINE void attention_rows(const NAME(Attention) * in, ix begin, ix end, 
                     EACH_HEAD to[h] += in->structure[e];
                 RAISE_PEAK(to);
             }
-            lower_row(feature + first * heads, last - first, heads, peak);
+            if (heads > 1) lower_row(feature + first * heads, last - first, heads, peak);
+        }
+        if (heads == 1) {
+            softmax_of_rows(in->rowptr, i0, after, 1, feature);
+            SIMD for (ix e = in->rowptr[i0]; e < (mixed ? in->rowptr[after] : 0); e++)
+                alpha[e] = from_feature[0] * feature[e] + from_structure[0] * in->structure[e];
+            continue;
         }
         exp_all(feature + in->rowptr[i0] * heads, (in->rowptr[after] - in->rowptr[i0]) * heads);
         for (ix i = i0; i < after; i++) {

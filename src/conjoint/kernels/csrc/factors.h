@@ -1,22 +1,21 @@
 /* Scores C_ij = <V_i, V_j> together with their softmax over each row (Eq. 5): edge_dot and softmax in one walk, and one
  * walk back. The same functions on the same rows as in structure.h and attention.h, so the same bits. */
 
-EXPORT void NAME(factor_attention)(const ix *rowptr, const ix *col, ix rows, ix rank, const real *factors, real *score,
-                                   real *attention, int threads) {
+EXPORT void NAME(factor_attention)(const ix *rowptr, const ix *col, ix rows, ix nodes, ix rank, const real *factors,
+                                   real *score, real *attention, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * (rank + 4));
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
-#define ANY(n) edge_dot_chunk(rowptr, col, begin, end, factors, factors, score, n)
-        BY_RANK(ANY, ANY)
-#undef ANY
+        edge_dot_chunk(rowptr, col, begin, end, factors, factors, nodes, score, rank);
         softmax_rows(rowptr, begin, end, 1, score, attention);
     }
 }
 
-/* d score (of both uses) and, by target, the first half of d V; sum_rows by source adds the other half.
- * d_score NULL: the scores themselves were not used. */
-EXPORT void NAME(factor_attention_backward)(const ix *rowptr, const ix *col, ix rows, ix rank, const real *factors,
+/* d V of both uses of V in the scores, from d attention and d score (NULL: the scores themselves were not used): by target,
+ * and by source the entries `back`. by_entry is a buffer. */
+EXPORT void NAME(factor_attention_backward)(const ix *rowptr, const ix *col, const ix *back_rowptr, const ix *back_row,
+                                            const ix *back_perm, ix rows, ix nodes, ix rank, const real *factors,
                                             const real *attention, const real *d_attention, const real *d_score,
                                             real *by_entry, real *d_factors, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * (rank + 1));
@@ -32,11 +31,8 @@ EXPORT void NAME(factor_attention_backward)(const ix *rowptr, const ix *col, ix 
 #undef SHORT
 #undef LONG
     }
-}
-
-/* Row i of V in one vector, for a rank of up to eight; zeros follow. */
-ALWAYS_INLINE lanes factor_row(const real *v, ix i, ix rank, ix rows) {
-    return only(load_part(v + i * rank, rank, (rows - i) * rank), first_places(rank), rank);
+    clear(d_factors + rows * rank, (nodes - rows) * rank); /* those nodes are sources alone */
+    NAME(sum_rows)(back_rowptr, back_row, back_perm, nodes, rank, by_entry, NULL, factors, 1, d_factors, threads);
 }
 
 /* V^T V over rows begin .. end, [rank, rank]. */
@@ -45,7 +41,7 @@ ALWAYS_INLINE void gram_rows(const real *v, ix rows, ix begin, ix end, ix rank, 
     for (ix i = begin; i < end;) {
         lanes sum[LANES] = {{0}};
         for (ix stop = smaller(i + LONG_RUN, end); i < stop; i++) {
-            lanes row = factor_row(v, i, rank, rows);
+            lanes row = only(short_row(v, i, rank, rows), first_places(rank), rank);
             for (ix r = 0; r < rank; r++) sum[r] += row[r] * row;
         }
         for (ix r = 0; r < rank; r++)

@@ -13,5 +13,5 @@
 #include "shares.h"
 #include "structure.h"
 
+#include "factors.h" /* which is made of parts of the others, as is the last */
 #include "layer.h"
-#include "factors.h" /* which is made of parts of the others */

@@ -179,21 +179,56 @@ ALWAYS_INLINE lanes load_part(const real *x, ix count, ix room) {
     return part;
 }
 
+/* Four and more by two stores that may overlap: no loop, no call. */
 ALWAYS_INLINE void store_part(real *to, lanes v, ix count) {
+    enum { HALF = LANES / 2 };
+    real from[LANES];
+    *(lanes *)from = v;
     if (count == LANES) *(lanes *)to = v;
-    else memcpy(to, &v, (size_t)count * sizeof(real));
+    else if (count >= HALF) {
+        memcpy(to, from, HALF * sizeof(real));
+        memcpy(to + count - HALF, from + count - HALF, HALF * sizeof(real));
+    } else
+        for (ix c = 0; c < count; c++) to[c] = from[c];
 }
 
 /* All bits of the first `count` numbers. */
 ALWAYS_INLINE lane_bits first_places(ix count) {
-    lane_bits keep = {0};
-    for (ix c = 0; c < LANES; c++) keep[c] = c < count ? ~(bits)0 : 0;
-    return keep;
+    lane_bits place = {0, 1, 2, 3, 4, 5, 6, 7};
+    return (lane_bits)(place < (bits)count);
+}
+
+/* a where all bits are set, else b. */
+ALWAYS_INLINE lanes chosen(lane_bits keep, lanes a, lanes b) { return (lanes)(((lane_bits)a & keep) | ((lane_bits)b & ~keep)); }
+
+ALWAYS_INLINE real largest_lane(lanes v) {
+    lanes other = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+    v = chosen((lane_bits)(v > other), v, other), other = __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
+    v = chosen((lane_bits)(v > other), v, other);
+    return v[0] > v[1] ? v[0] : v[1];
 }
 
 /* Zeros in place of other data, which in a product over channels would do harm. */
 ALWAYS_INLINE lanes only(lanes v, lane_bits keep, ix count) {
     return count == LANES ? v : (lanes)((lane_bits)v & keep);
+}
+
+/* Number c of each of eight vectors side by side, in place c. */
+ALWAYS_INLINE void turn_eight(lanes *v) {
+    lanes pair[LANES], four[LANES];
+    for (int k = 0; k < LANES; k += 2) {
+        pair[k] = __builtin_shufflevector(v[k], v[k + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        pair[k + 1] = __builtin_shufflevector(v[k], v[k + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (int k = 0; k < LANES; k += 4)
+        for (int half = 0; half < 2; half++) {
+            four[k + 2 * half] = __builtin_shufflevector(pair[k + half], pair[k + 2 + half], 0, 1, 8, 9, 4, 5, 12, 13);
+            four[k + 2 * half + 1] = __builtin_shufflevector(pair[k + half], pair[k + 2 + half], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    for (int k = 0; k < LANES / 2; k++) {
+        v[k] = __builtin_shufflevector(four[k], four[k + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        v[k + 4] = __builtin_shufflevector(four[k], four[k + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
 }
 
 /* The products of a and b over all whole vectors, of which sum_lanes makes <a, b>. */

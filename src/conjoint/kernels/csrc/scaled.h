@@ -20,11 +20,8 @@ EXPORT void NAME(scaled)(const real *score, const real *factor, ix entries, ix h
 
 ALWAYS_INLINE void scaled_softmax_rows(const ix *rowptr, ix begin, ix end, ix heads, const real *score, const real *factor,
                                        real *restrict out) {
-    for (ix i = begin, after; i < end; i = after) {
-        after = rows_together(rowptr, i, end, SHORT_ROW);
-        scale_entries(score, factor, rowptr[i], rowptr[after], heads, out);
-        softmax_in_place(rowptr, i, after, heads, out);
-    }
+    scale_entries(score, factor, rowptr[begin], rowptr[end], heads, out);
+    softmax_of_rows(rowptr, begin, end, heads, out);
 }
 
 EXPORT void NAME(scaled_softmax)(const ix *rowptr, ix rows, ix heads, const real *score, const real *factor, real *out,

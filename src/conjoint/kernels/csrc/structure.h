@@ -10,28 +10,69 @@
         default: any(rank);         \
     }
 
+/* Rows of up to eight numbers are vectors: a row is read whole, with the first numbers of what follows it. */
+ALWAYS_INLINE lanes short_row(const real *x, ix i, ix rank, ix rows) { return load_part(x + i * rank, rank, rows * rank - i * rank); }
 
-ALWAYS_INLINE void edge_dot_chunk(const ix *rowptr, const ix *col, ix begin, ix end, const real *left,
-                                  const real *right, real *out, ix rank) {
+/* Of how many numbers of the ranks 1, 2, 4 and 5 the products are rounded before they are added. */
+ALWAYS_INLINE ix rounded_products(ix rank) { return rank == 3 || rank > 5 ? 0 : rank & -(16 / (ix)sizeof(real)); }
+
+/* <left, right_j> for eight j. Products are added unrounded where the processor can do that; those that shall be rounded
+ * go through a mask whose bits are all set, as only we know. Eight are added as a tree. */
+ALWAYS_INLINE lanes dot_eight(const real *left, const ix *col, const real *right, ix others, ix rank, lane_bits all) {
+    lanes row[LANES], sum = {0};
+    for (int k = 0; k < LANES; k++) row[k] = short_row(right, col[k], rank, others);
+    if (rank == LANES) {
+        for (int k = 0; k < LANES; k++) row[k] = (lanes)((lane_bits)(row[k] * *lanes_at(left)) & all);
+        return sum_eight(row) + sum;
+    }
+    turn_eight(row);
+    ix rounded = rounded_products(rank);
+#pragma GCC unroll 8
+    for (ix c = 0; c < LANES - 1; c++)
+        if (c < rounded) sum += (lanes)((lane_bits)(left[c] * row[c]) & all);
+        else if (c < rank) sum += left[c] * row[c];
+    return sum;
+}
+
+/* What eight find beyond row i is of no use, and overwritten with the next rows. */
+ALWAYS_INLINE void edge_dot_rows(const ix *rowptr, const ix *col, ix begin, ix end, const real *left, const real *right,
+                                 ix others, real *out, ix rank) {
     ix last = rowptr[end];
-    int far = lies_far(end * rank);
+    int far = lies_far(others * rank);
+    lane_bits all = first_places(LANES + end);
     for (ix i = begin; i < end; i++)
+        for (ix e = rowptr[i]; e < rowptr[i + 1]; e += LANES) {
+            ix count = smaller(LANES, last - e), final[LANES] = {0};
+            for (ix k = 0; k < LANES && count < LANES; k++) final[k] = k < count ? col[e + k] : 0;
+            for (ix k = 0; k < LANES && far && e + FAR_AHEAD + LANES < last; k++)
+                __builtin_prefetch(right + col[e + FAR_AHEAD + k] * rank, 0, 3);
+            lanes found = dot_eight(left + i * rank, count < LANES ? final : col + e, right, others, rank, all);
+            store_part(out + e, found, count);
+        }
+}
+
+static void edge_dot_chunk(const ix *rowptr, const ix *col, ix begin, ix end, const real *left, const real *right,
+                           ix others, real *out, ix rank) {
+    ix last = rowptr[end];
+    int far = lies_far(others * rank);
+#define DOTS(n) edge_dot_rows(rowptr, col, begin, end, left, right, others, out, n)
+    if (rank <= LANES) BY_RANK(DOTS, DOTS)
+#undef DOTS
+    for (ix i = begin; i < end && rank > LANES; i++)
         for (ix e = rowptr[i]; e < rowptr[i + 1]; e++) {
             if (far && e + FAR_AHEAD < last) fetch(right + col[e + FAR_AHEAD] * rank, rank);
             out[e] = dot(left + i * rank, right + col[e] * rank, rank);
         }
 }
 
-/* out[e] = <left_i, right_j>. */
-EXPORT void NAME(edge_dot)(const ix *rowptr, const ix *col, ix rows, ix rank, const real *left, const real *right,
-                           real *out, int threads) {
+/* out[e] = <left_i, right_j>, where right has `others` rows. */
+EXPORT void NAME(edge_dot)(const ix *rowptr, const ix *col, ix rows, ix others, ix rank, const real *left,
+                           const real *right, real *out, int threads) {
     ix chunks = chunk_count(rows, rowptr[rows] * rank);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && chunks >= PARALLEL_CHUNKS)
     for (ix chunk = 0; chunk < chunks; chunk++) {
         ix begin = row_start(rowptr, rows, chunk, chunks), end = row_start(rowptr, rows, chunk + 1, chunks);
-#define ANY(n) edge_dot_chunk(rowptr, col, begin, end, left, right, out, n)
-        BY_RANK(ANY, ANY)
-#undef ANY
+        edge_dot_chunk(rowptr, col, begin, end, left, right, others, out, rank);
     }
 }
 

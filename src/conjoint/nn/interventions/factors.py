@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from ...errors import InputError
 from ...graph.adjacency import Adjacency
+from ...recording import recording
 from .. import ops
-from ..attention import Structure
+from ..attention import FactorStructure, Structure
 from ..layers import glorot
 from .base import Intervention, Temperature
 
@@ -42,7 +43,8 @@ class LowRank(Intervention):
     def structure(self, adj: Adjacency, x: Tensor | None = None, n_id: Tensor | None = None) -> Structure:
         if adj.log_weight is not None or type(self).score is not LowRank.score:
             return super().structure(adj, x, n_id)
-        return Structure(adj, *ops.factor_attention(adj, self.rows(adj, n_id)))
+        made = FactorStructure(adj, self.rows(adj, n_id))
+        return Structure(adj, *made.both) if recording() else made  # what is recorded is not kept
 
     def rows(self, adj: Adjacency, n_id: Tensor | None) -> Tensor:
         """The rows of V that belong to the sources of `adj`. [num_src, rank]"""

@@ -17,6 +17,7 @@ from ...recording import compiling
 from .activation import Mask, mask_of
 from .aggregation import aggregate
 from .entries import by_source, contiguous, edge_softmax, serves, sum_entries
+from .factors import factor_attention
 from .projection import head_dots, multiply, project
 
 Parts = Sequence[Any]  # a_src, a_dst, edge_logit, structure and mix as `attention` takes them
@@ -130,18 +131,21 @@ def attend(
     merge: bool = False,  # the mean of the heads
     bias: Tensor | None = None,  # [heads * channels], or [channels] of merged heads
     weight: Tensor | None = None,  # [heads * channels, in]
+    factors: Tensor | None = None,  # [num_src, rank]: V, of which the structure is made; only with a mix
 ) -> Tensor:
     """A layer: W x, Eq. 4, 7 or 8, 9, where sources and targets are one kind of node.
 
     -> [num_dst, heads, channels], or [num_dst, 1, channels] of merged heads
     """
-    parts = (att_src, att_dst, edge_logit, structure, mix_logit, eps_logit, bias)
+    parts = (att_src, att_dst, edge_logit, structure, mix_logit, eps_logit, bias, factors)
     served = serves(adj, h, weight, *parts) and att_src.size(0) <= MAX_HEADS
     if weight is not None and (not served or compiling()):  # the compiler has products of its own
         h, weight = project(h, weight).view(-1, *att_src.shape), None
     if served:
         mask, slope = mask_of(dropout, seed), float(negative_slope)
         return _Attend.apply(adj, slope, mask, merge, *contiguous(h, weight, *parts))
+    if factors is not None:
+        structure = factor_attention(adj, factors)[1]
     mix, self_weight = shares(mix_logit, eps_logit, h.size(1))
     a_src, a_dst = head_dots(h, att_src, att_dst)
     if structure is not None and structure.dim() == 1:
@@ -165,7 +169,8 @@ class _Attend(Function):
         heads, channels = att_src.shape
         h = x if weight is None else multiply(x, weight.t())  # [num_src, heads * channels]
         entries = adj.num_entries * (1 if mix_logit is None else 2)
-        kept = empty(h, heads * (3 + adj.num_src + adj.num_dst + entries))
+        size = heads * (3 + adj.num_src + adj.num_dst + entries)
+        kept = empty(h, size if tensors[-1] is None else size + adj.num_entries)
         out = empty(h, adj.num_dst, 1 if merge else heads, channels)
         run("attend", h.dtype, (), (kept, out), _layer(adj, None, (h, *tensors), slope, mask, merge))
         ctx.settings = (adj, slope, mask, merge)
@@ -176,15 +181,15 @@ class _Attend(Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
         x, weight, kept, *tensors = ctx.saved_tensors
-        h, att_src, _, edge_logit, structure, mix_logit, eps_logit, bias = tensors
+        h, att_src, _, edge_logit, structure, *small = tensors  # mix_logit, eps_logit, bias, factors
         (adj, *settings), back = ctx.settings, ctx.settings[0].transposed
         (heads, channels), grad = att_src.shape, kept_contiguous(grad)
         needs = ctx.needs_input_grad[4:]
-        wanted = zip((edge_logit, structure, mix_logit, eps_logit, bias), needs[4:], strict=True)
+        wanted = zip((edge_logit, structure, *small), needs[4:], strict=True)
         d_edge, d_structure, *d_small = (torch.empty_like(one) if need else None for one, need in wanted)
         d_h, d_att = empty(h, *h.shape), h.new_empty(2, heads, channels)
         size = MAX_CHUNKS * 2 * heads * channels * 8 // h.element_size()
-        size += heads * (3 + adj.num_src + adj.num_dst + 2 * adj.num_entries) + adj.num_dst
+        size += heads * (3 + adj.num_src + adj.num_dst + 2 * adj.num_entries) + adj.num_entries + adj.num_dst
         writes = (empty(h, size), d_edge, d_structure, d_h, d_att, *d_small)
         layer = _layer(adj, back, tensors, *settings)
         run("attend_backward", h.dtype, (kept, grad, back.place), writes, layer)
@@ -197,9 +202,10 @@ def _layer(
     adj: Adjacency, back: Transposed | None, tensors: Parts, slope: float, mask: Mask, merge: bool
 ) -> Values:
     """The members of `Layer` in csrc/layer.h."""
-    att_src, structure, mix_logit, eps_logit = tensors[1], tensors[4], tensors[5], tensors[6]
+    _, att_src, _, _, structure, mix_logit, eps_logit, _, factors = tensors
     sources = (None, None, None) if back is None else (back.rowptr, back.row, back.perm)
     width = 1 if structure is None else structure.shape[1:].numel()
     groups = next((logit.size(0) for logit in (mix_logit, eps_logit) if logit is not None), 0)
-    sizes = (adj.num_dst, adj.num_src, *att_src.shape, int(merge), width, groups)
+    rank = 0 if factors is None else factors.size(1)
+    sizes = (adj.num_dst, adj.num_src, *att_src.shape, int(merge), width, groups, rank)
     return (adj.rowptr, adj.col, *sources, *sizes, *tensors, slope, *mask)

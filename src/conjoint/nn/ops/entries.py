@@ -113,7 +113,8 @@ def dot_entries(adj: Adjacency, left: Tensor, right: Tensor) -> Tensor:
     rank = left.size(1)
     if serves(adj, left, right):
         out = left.new_empty(adj.num_entries)
-        run("edge_dot", left.dtype, (adj.rowptr, adj.col, adj.num_dst, rank, left, right), (out,))
+        reads = (adj.rowptr, adj.col, adj.num_dst, right.size(0), rank, left, right)
+        run("edge_dot", left.dtype, reads, (out,))
         return out
     step = max(1, (1 << 22) // max(1, rank))  # a bounded number of gathered floats at a time
     parts = zip(adj.row.split(step), adj.col.split(step), strict=True)

@@ -27,8 +27,8 @@ class _FactorAttention(Function):
     @staticmethod
     def forward(ctx: Any, adj: Adjacency, factors: Tensor) -> tuple[Tensor, Tensor]:
         score, attention = factors.new_empty(adj.num_entries), factors.new_empty(adj.num_entries)
-        ctx.entries = (adj.rowptr, adj.col, adj.num_dst, factors.size(1))
-        run("factor_attention", factors.dtype, (*ctx.entries, factors), (score, attention))
+        reads = (adj.rowptr, adj.col, adj.num_dst, *factors.shape, factors)
+        run("factor_attention", factors.dtype, reads, (score, attention))
         ctx.adj = adj
         ctx.save_for_backward(factors, attention)
         ctx.set_materialize_grads(False)
@@ -42,10 +42,11 @@ class _FactorAttention(Function):
             return None, None
         grads = contiguous(torch.zeros_like(attention) if d_attention is None else d_attention, d_score)
         by_entry, d_factors = torch.empty_like(attention), torch.empty_like(factors)
-        reads = (*ctx.entries, factors, attention, *grads)
+        adj, back = ctx.adj, ctx.adj.transposed
+        entries = (adj.rowptr, adj.col, back.rowptr, back.row, back.perm, adj.num_dst, *factors.shape)
+        reads = (*entries, factors, attention, *grads)
         run("factor_attention_backward", factors.dtype, reads, (by_entry, d_factors))
-        d_factors[ctx.adj.num_dst :] = 0  # those nodes are sources alone
-        return None, sum_rows(ctx.adj.transposed, by_entry, factors, onto=d_factors)
+        return None, d_factors
 
 
 def factor_loss(adj: Adjacency, factors: Tensor, score: Tensor) -> Tensor:
