@@ -7,6 +7,7 @@ ratios of one run still say something. Set CONJOINT_DATA to the folder with Pubm
 """
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -155,18 +156,24 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=20.0, help="of turns for each contestant on each graph"
     )
-    parser.add_argument("--out", type=Path, help="the JSON file; default results/benchmarks/<date>.json")
+    parser.add_argument("--out", type=Path, help="the JSON file; default results/benchmarks/<date>-<n>.json")
     options = parser.parse_args()
     found: dict[str, Any] = {"machine": machine()}
     for part in options.parts.split(","):
         found[part] = PARTS[part](options.seconds)
-    target = options.out or ROOT / "results" / "benchmarks" / f"{found['machine']['date'][:10]}.json"
+    target = options.out or next_free(ROOT / "results" / "benchmarks", found["machine"]["date"][:10])
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_suffix(".part")
     partial.write_text(json.dumps(found, indent=1) + "\n")
     os.replace(partial, target)
     print(table(found))
     print(f"\nkept in {target}")
+
+
+def next_free(folder: Path, day: str) -> Path:
+    """The first number of that day which no run has."""
+    paths = (folder / f"{day}-{number}.json" for number in itertools.count(1))
+    return next(path for path in paths if not path.exists())
 
 
 if __name__ == "__main__":
